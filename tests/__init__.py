@@ -1,0 +1,1 @@
+"""The tests of Dragoman. CONTRIBUTING.md says which folder holds what."""

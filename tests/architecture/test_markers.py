@@ -1,0 +1,54 @@
+"""The markers of tests/conftest.py do what they say, shown by a pytest run of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import ROOT
+
+SAMPLE = """
+import pytest
+
+def test_ordinary(): pass
+
+@pytest.mark.soak
+def test_long(): pass
+
+@pytest.mark.needs("sh", "no-such-program")
+def test_real(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "require_all", "outcome"),
+    [
+        ([], "", "1 passed, 1 skipped, 1 deselected"),
+        (["--soak"], "", "2 passed, 1 skipped"),
+        ([], "1", "1 passed, 1 deselected, 1 error"),
+    ],
+)
+def test_soak_and_needs(tmp_path: Path, arguments: list[str], require_all: str, outcome: str) -> None:
+    (tmp_path / "test_sample.py").write_text(SAMPLE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    soak\n    needs\n")
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "tests.conftest",
+            "-p",
+            "no:cacheprovider",
+            "--strict-markers",
+            *arguments,
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DRAGOMAN_REQUIRE_ALL": require_all},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome in result.stdout, result.stdout + result.stderr

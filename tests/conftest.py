@@ -1,0 +1,35 @@
+"""What the markers of pyproject.toml mean. Fixtures live beside the tests that use them."""
+
+import os
+import shutil
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--soak`."""
+    parser.addoption(
+        "--soak", action="store_true", help="also run the tests marked soak (long loads, repetitions)"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the soak tests out unless `--soak` asks for them."""
+    if config.getoption("--soak"):
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    if soak:
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose programs are missing; where everything is required (CI), fail it."""
+    programs = [program for marker in item.iter_markers("needs") for program in marker.args]
+    missing = [program for program in programs if shutil.which(program) is None]
+    if not missing:
+        return
+    reason = f"not on PATH: {', '.join(missing)}"
+    if os.environ.get("DRAGOMAN_REQUIRE_ALL") == "1":
+        pytest.fail(f"{reason} (DRAGOMAN_REQUIRE_ALL=1)", pytrace=False)
+    pytest.skip(reason)
