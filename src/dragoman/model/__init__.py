@@ -1,0 +1,51 @@
+"""The version-neutral A2A domain: values and pure rules, no wire, no I/O. Everything else builds on it."""
+
+from dragoman.model.card import AgentCard, AgentInterface, Capabilities, Extension, Provider, Skill
+from dragoman.model.event import (
+    ArtifactChunk,
+    Change,
+    Received,
+    Reply,
+    Resumed,
+    StatusChange,
+    TaskEvent,
+    TaskFold,
+)
+from dragoman.model.message import Artifact, DataPart, Message, Part, RawPart, Role, TextPart, UrlPart
+from dragoman.model.page import Cursor, Filters, TaskPage
+from dragoman.model.principal import LOCAL, Principal, Scope
+from dragoman.model.task import Task, TaskState, TaskStatus
+
+__all__ = [
+    "LOCAL",
+    "AgentCard",
+    "AgentInterface",
+    "Artifact",
+    "ArtifactChunk",
+    "Capabilities",
+    "Change",
+    "Cursor",
+    "DataPart",
+    "Extension",
+    "Filters",
+    "Message",
+    "Part",
+    "Principal",
+    "Provider",
+    "RawPart",
+    "Received",
+    "Reply",
+    "Resumed",
+    "Role",
+    "Scope",
+    "Skill",
+    "StatusChange",
+    "Task",
+    "TaskEvent",
+    "TaskFold",
+    "TaskPage",
+    "TaskState",
+    "TaskStatus",
+    "TextPart",
+    "UrlPart",
+]

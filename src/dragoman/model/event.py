@@ -1,0 +1,188 @@
+"""What happens to a task, in order: the event log and how it folds into a Task.
+
+A `Change` is what a writer asks for; a `TaskEvent` is a change that was committed, with its sequence number
+and time. A task is nothing but the fold of its events.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Raw, Struct, structs
+
+from dragoman.model.message import Artifact, Message
+from dragoman.model.payload import ABSENT
+from dragoman.model.task import Task, TaskState, TaskStatus
+
+
+class Received(Struct, frozen=True, omit_defaults=True, tag="received", tag_field="c"):
+    """A message of the caller was accepted; `state` is the state that it moved the task to, if any."""
+
+    message: Message
+    state: TaskState | None = None
+
+
+class StatusChange(Struct, frozen=True, omit_defaults=True, tag="status", tag_field="c"):
+    """The task entered `state` (or speaks again in the same one)."""
+
+    state: TaskState
+    message: Message | None = None
+    metadata: Raw = ABSENT
+
+
+class ArtifactChunk(Struct, frozen=True, omit_defaults=True, tag="artifact", tag_field="c"):
+    """An artifact, or a further piece of one: `append` adds the parts, otherwise they replace."""
+
+    artifact: Artifact
+    append: bool = False
+    last_chunk: bool = False
+    metadata: Raw = ABSENT
+
+
+class Reply(Struct, frozen=True, omit_defaults=True, tag="reply", tag_field="c"):
+    """The run answered with a bare message; its task is never seen by anybody."""
+
+    message: Message
+
+
+class Resumed(Struct, frozen=True, omit_defaults=True, tag="resumed", tag_field="c"):
+    """A lost run is entered again. Events after `kept` (a sequence number) stay in the log but no longer count."""
+
+    kept: int
+
+
+Change = Received | StatusChange | ArtifactChunk | Reply | Resumed
+
+
+def acts(change: Change) -> bool:
+    """Tell whether a change is an act on a task: what shows an undecided run to be one."""
+    return isinstance(change, StatusChange | ArtifactChunk)
+
+
+class TaskEvent(Struct, frozen=True):
+    """A committed change.
+
+    `seq` counts 1, 2, 3 … within the task, without gaps. `at` is in milliseconds since 1970 UTC by the store's
+    clock. `attempt` is the attempt of the run that wrote it, counted from 1.
+    """
+
+    task_id: str
+    context_id: str
+    seq: int
+    at: int
+    attempt: int
+    change: Change
+
+    @property
+    def state(self) -> TaskState | None:
+        """The state that this event moved the task to, if it did."""
+        change = self.change
+        return change.state if isinstance(change, StatusChange | Received) else None
+
+    @property
+    def ends_run(self) -> bool:
+        """No event can follow this one."""
+        state = self.state
+        return isinstance(self.change, Reply) or (state is not None and state.is_terminal)
+
+
+class TaskFold:
+    """Folds events, in order, into the task they describe.
+
+    Attributes:
+        seq: the sequence number of the last event folded, 0 before the first.
+        reply: the bare message that the run answered with, if it did.
+        acted: whether there was an act on the task.
+    """
+
+    def __init__(self, task_id: str, context_id: str, metadata: Raw = ABSENT) -> None:
+        self.task_id = task_id
+        self.context_id = context_id
+        self.metadata = metadata
+        self.seq = 0
+        self.reply: Message | None = None
+        self.acted = False
+        self.status: TaskStatus | None = None
+        self._history: list[Message] = []
+        self._artifacts: dict[str, tuple[int, Artifact, list[tuple[int, Artifact]]]] = {}
+
+    def apply(self, event: TaskEvent) -> None:
+        """Fold one more event in.
+
+        Raises:
+            ValueError: the event does not follow the last one.
+        """
+        if event.seq != self.seq + 1:
+            raise ValueError(f"event {event.seq} cannot follow event {self.seq}")
+        self.seq = event.seq
+        change = event.change
+        self.acted = self.acted or acts(change)
+        if isinstance(change, StatusChange):
+            self._move(TaskStatus(state=change.state, timestamp=event.at, message=change.message))
+        elif isinstance(change, ArtifactChunk):
+            self._add_chunk(event.seq, change)
+        elif isinstance(change, Received):
+            if change.state is not None:
+                self._move(TaskStatus(state=change.state, timestamp=event.at))
+            self._history.append(change.message)
+        elif isinstance(change, Reply):
+            self.reply = change.message
+        else:
+            self._rewind(change.kept)
+
+    def apply_all(self, events: Iterable[TaskEvent]) -> None:
+        """Fold further events in, in order."""
+        for event in events:
+            self.apply(event)
+
+    def task(self, *, history_length: int | None = None, artifacts: bool = True) -> Task:
+        """Return the task as it stands, with at most the `history_length` newest messages (`None`: all).
+
+        Raises:
+            ValueError: nothing was folded yet.
+        """
+        if self.status is None:
+            raise ValueError("a task without events has no status")
+        history = (
+            self._history
+            if history_length is None
+            else self._history[-history_length:]
+            if history_length
+            else []
+        )
+        return Task(
+            id=self.task_id,
+            context_id=self.context_id,
+            status=self.status,
+            artifacts=tuple(self._gather(entry) for entry in self._artifacts.values()) if artifacts else None,
+            history=tuple(history),
+            metadata=self.metadata,
+        )
+
+    def _move(self, status: TaskStatus) -> None:
+        if self.status is not None and self.status.message is not None:
+            # What the agent said belongs to the history once something newer takes its place.
+            self._history.append(self.status.message)
+        self.status = status
+
+    def _add_chunk(self, seq: int, change: ArtifactChunk) -> None:
+        known = self._artifacts.get(change.artifact.artifact_id)
+        if known is None or not change.append:
+            self._artifacts[change.artifact.artifact_id] = (seq, change.artifact, [])
+        else:
+            known[2].append((seq, change.artifact))
+
+    def _rewind(self, kept: int) -> None:
+        for artifact_id, (seq, _, chunks) in list(self._artifacts.items()):
+            if seq > kept:
+                del self._artifacts[artifact_id]
+            else:
+                chunks[:] = [chunk for chunk in chunks if chunk[0] <= kept]
+
+    @staticmethod
+    def _gather(entry: tuple[int, Artifact, list[tuple[int, Artifact]]]) -> Artifact:
+        _, first, chunks = entry
+        if not chunks:
+            return first
+        parts = list(first.parts)
+        for _, chunk in chunks:
+            parts.extend(chunk.parts)
+        return structs.replace(first, parts=tuple(parts))

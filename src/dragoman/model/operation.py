@@ -1,0 +1,92 @@
+"""The operations of A2A: their names, and one request each. Results are Task, Message, TaskPage or a stream."""
+
+from enum import StrEnum
+
+from msgspec import Raw, Struct
+
+from dragoman.model.message import Message
+from dragoman.model.page import Cursor
+from dragoman.model.payload import ABSENT
+from dragoman.model.task import TaskState
+
+
+class Operation(StrEnum):
+    """The operations, by their 1.0 names (A2A 1.0 §5.3)."""
+
+    SEND_MESSAGE = "SendMessage"
+    SEND_STREAMING_MESSAGE = "SendStreamingMessage"
+    GET_TASK = "GetTask"
+    LIST_TASKS = "ListTasks"
+    CANCEL_TASK = "CancelTask"
+    SUBSCRIBE_TO_TASK = "SubscribeToTask"
+    CREATE_PUSH_CONFIG = "CreateTaskPushNotificationConfig"
+    GET_PUSH_CONFIG = "GetTaskPushNotificationConfig"
+    LIST_PUSH_CONFIGS = "ListTaskPushNotificationConfigs"
+    DELETE_PUSH_CONFIG = "DeleteTaskPushNotificationConfig"
+    GET_EXTENDED_CARD = "GetExtendedAgentCard"
+
+    @property
+    def streams(self) -> bool:
+        """The result is a stream of events."""
+        return self in {Operation.SEND_STREAMING_MESSAGE, Operation.SUBSCRIBE_TO_TASK}
+
+
+class SendMessage(Struct, frozen=True, kw_only=True):
+    """Send a message, blocking, not blocking or streaming (A2A 1.0 §3.1.1, §3.1.2).
+
+    `generation` is the protocol generation that the caller spoke; it takes part in the message's identity and in
+    nothing else. `history_length` bounds the history of the answer; `None` leaves it to the server.
+    """
+
+    message: Message
+    generation: str
+    accepted_output_modes: tuple[str, ...] = ()
+    history_length: int | None = None
+    return_immediately: bool = False
+    wants_push: bool = False
+    metadata: Raw = ABSENT
+
+
+class GetTask(Struct, frozen=True, kw_only=True):
+    """Read one task (A2A 1.0 §3.1.3)."""
+
+    task_id: str
+    history_length: int | None = None
+
+
+class ListTasks(Struct, frozen=True, kw_only=True):
+    """Read one page of the caller's tasks, newest status change first (A2A 1.0 §3.1.4).
+
+    `after` is in milliseconds since 1970 UTC and inclusive.
+    """
+
+    context_id: str | None = None
+    state: TaskState | None = None
+    after: int | None = None
+    page_size: int = 50
+    cursor: Cursor | None = None
+    history_length: int = 0
+    include_artifacts: bool = False
+
+
+class CancelTask(Struct, frozen=True, kw_only=True):
+    """Cancel a task (A2A 1.0 §3.1.5)."""
+
+    task_id: str
+    metadata: Raw = ABSENT
+
+
+class SubscribeToTask(Struct, frozen=True, kw_only=True):
+    """Follow a task (A2A 1.0 §3.1.6). `last_event` resumes after that event's sequence number."""
+
+    task_id: str
+    last_event: int | None = None
+
+
+class CapabilityRequest(Struct, frozen=True, kw_only=True):
+    """A request of an operation that hangs on a capability, as far as it is read before that is checked."""
+
+    operation: Operation
+
+
+Request = SendMessage | GetTask | ListTasks | CancelTask | SubscribeToTask | CapabilityRequest

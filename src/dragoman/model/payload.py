@@ -1,0 +1,61 @@
+"""User payloads: metadata, data parts and extension objects, kept as the JSON text they are.
+
+A payload belongs to the caller or the agent. Nobody between them may change its meaning, so it travels as
+validated JSON text (`msgspec.Raw`): immutable, spliced into storage and replies as it is, with integers of any
+size, key order and unknown keys intact. It is parsed only where somebody really reads it (`unpack`).
+"""
+
+import json
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+ABSENT = Raw(b"")
+"""No payload. Being the default of its fields, it is left out when a value is stored."""
+
+_DECODER = msgspec.json.Decoder()
+
+
+def pack(value: Any) -> Raw:
+    """Return `value`, a JSON value made of Python objects, as a payload.
+
+    Raises:
+        ValueError: it holds NaN, an infinity or text that is not Unicode (a lone surrogate).
+        TypeError: it holds something that JSON has no form for.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return Raw(text.encode())
+    except UnicodeEncodeError as error:
+        raise ValueError("text holds a lone surrogate, which no UTF-8 can carry") from error
+
+
+def pack_object(value: dict[str, Any] | None) -> Raw:
+    """Return a metadata map as a payload; `None` and `{}` both mean absent.
+
+    Raises:
+        ValueError, TypeError: as `pack`.
+    """
+    return pack(value) if value else ABSENT
+
+
+def unpack(payload: Raw) -> Any:
+    """Return the Python value of a payload; an absent one is `None`."""
+    return _DECODER.decode(payload) if payload is not ABSENT and bytes(payload) else None
+
+
+def is_present(payload: Raw) -> bool:
+    """Tell whether there is a payload at all (`null` is one)."""
+    return payload is not ABSENT and bool(bytes(payload))
+
+
+def canonical(payload: Raw) -> Raw:
+    """Return the payload with sorted keys and no white space: equal meaning, equal bytes.
+
+    Types are kept apart (`1` is not `1.0`) and integers keep every digit, which RFC 8785 would not grant.
+    """
+    if not is_present(payload):
+        return ABSENT
+    text = json.dumps(json.loads(bytes(payload)), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return Raw(text.encode())

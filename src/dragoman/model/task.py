@@ -1,0 +1,61 @@
+"""Task, TaskStatus and TaskState (A2A 1.0 §4.1.1-§4.1.3), free of any wire form."""
+
+from enum import IntEnum
+
+from msgspec import Raw, Struct
+
+from dragoman.model.message import Artifact, Message
+from dragoman.model.payload import ABSENT
+
+
+class TaskState(IntEnum):
+    """Where a task stands. The numbers are the standard's."""
+
+    SUBMITTED = 1
+    WORKING = 2
+    COMPLETED = 3
+    FAILED = 4
+    CANCELED = 5
+    INPUT_REQUIRED = 6
+    REJECTED = 7
+    AUTH_REQUIRED = 8
+
+    @property
+    def is_terminal(self) -> bool:
+        """No event can follow this state."""
+        return self in TERMINAL
+
+    @property
+    def is_interrupted(self) -> bool:
+        """The task waits for its caller."""
+        return self in INTERRUPTED
+
+
+TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
+INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+
+
+class TaskStatus(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A state, since when, and what the agent says of it.
+
+    `timestamp` is in milliseconds since 1970 UTC and is set by the store alone.
+    """
+
+    state: TaskState
+    timestamp: int
+    message: Message | None = None
+
+
+class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A task as a caller may see it.
+
+    `history` is chronological. `artifacts` is `None` where they were left out on purpose, which differs from
+    there being none.
+    """
+
+    id: str
+    context_id: str
+    status: TaskStatus
+    artifacts: tuple[Artifact, ...] | None = ()
+    history: tuple[Message, ...] = ()
+    metadata: Raw = ABSENT
