@@ -1,0 +1,86 @@
+"""Version negotiation: which protocol version a request speaks. Pure, and done before anything else.
+
+HTTP+JSON takes exactly `Major.Minor`; JSON-RPC takes patch revisions of it as well. No version at all means 0.3
+(A2A 1.0 §3.6.2). Nothing is ever downgraded: what is not served is refused by name.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+from dragoman.model.errors import VersionNotSupported
+
+UNNAMED = "0.3"
+"""The version of a request that names none."""
+
+HEADER = "A2A-Version"
+
+_EXACT = re.compile(r"(?:0|[1-9]\d{0,3})\.(?:0|[1-9]\d{0,3})", re.ASCII)
+_WITH_PATCH = re.compile(rf"({_EXACT.pattern})(?:\.(?:0|[1-9]\d{{0,3}}))?", re.ASCII)
+
+
+def requested_version(headers: Sequence[bytes], query: Sequence[str]) -> str | None:
+    """Return the version that a request names, or `None` if it names none.
+
+    Args:
+        headers: the values of every A2A-Version header.
+        query: the values of every `A2A-Version` query parameter.
+
+    Raises:
+        VersionNotSupported: it names several that differ, or one that is no ASCII text.
+    """
+    if not headers and not query:
+        return None
+    try:
+        named = {value.decode("ascii") for value in headers} | set(query)
+    except UnicodeDecodeError:
+        raise _refusal("a value that is not ASCII", (), "not ASCII") from None
+    if len(named) > 1:
+        raise _refusal(" and ".join(sorted(repr(value[:16]) for value in named)), (), "several")
+    return named.pop() or None
+
+
+def http_version(requested: str | None, served: Collection[str]) -> str:
+    """Return the version to serve an HTTP+JSON request in: exactly the one it names.
+
+    Raises:
+        VersionNotSupported: it is not served here, or no version in `Major.Minor` form.
+    """
+    version = UNNAMED if requested is None else requested
+    if version not in served:
+        raise unsupported(requested, served)
+    return version
+
+
+def jsonrpc_version(requested: str | None, served: Collection[str]) -> str:
+    """Return the version to serve a JSON-RPC request in; a patch revision counts as its `Major.Minor`.
+
+    Raises:
+        VersionNotSupported: it is not served here.
+    """
+    if requested is not None:
+        form = _WITH_PATCH.fullmatch(requested)
+        if form is not None and form[1] in served:
+            return form[1]
+    elif UNNAMED in served:
+        return UNNAMED
+    raise unsupported(requested, served)
+
+
+def unsupported(requested: str | None, served: Collection[str]) -> VersionNotSupported:
+    """Return the refusal of a version, which names what was asked for and what is served."""
+    if requested is None:
+        asked = f"This request has no {HEADER} header, which means version {UNNAMED}"
+        return _refusal(asked, served, UNNAMED)
+    shown = requested[:32] if requested.isascii() and requested.isprintable() else "not printable ASCII"
+    asked = f"Version {shown!r} was asked for"
+    if _EXACT.fullmatch(requested) is None:
+        asked += ", and a version has the form Major.Minor"
+    return _refusal(asked, served, shown)
+
+
+def _refusal(asked: str, served: Collection[str], requested: str) -> VersionNotSupported:
+    if not served:
+        message = f"The request names its A2A version in a way that cannot be read: {asked}"
+    else:
+        message = f"{asked}; served here: {', '.join(served)}. Send the header {HEADER} with one of these"
+    return VersionNotSupported(message, metadata={"requested": requested, "supported": ",".join(served)})

@@ -1,0 +1,129 @@
+"""What a protocol version is made of: the shape of the `SPEC` that every version folder exports."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from dragoman.model import AgentCard, Message, Task, TaskEvent, TaskPage
+from dragoman.model.errors import DragomanError, MethodNotAllowed, MethodNotFound
+from dragoman.model.operation import Operation, Request
+
+Json = dict[str, object]
+Query = Mapping[str, Sequence[str]]
+
+
+class ErrorReply(Struct, frozen=True):
+    """An error as it goes over HTTP."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class HttpCall(Struct, frozen=True):
+    """An HTTP request, taken apart as far as decoding needs it. `body` is `None` where there was none."""
+
+    variables: Mapping[str, str]
+    query: Query
+    body: Json | None
+    agent: str
+    last_event_id: str | None = None
+
+
+class Endpoint(Struct, frozen=True):
+    """What a method of a path does."""
+
+    operation: Operation
+    decode: Callable[[HttpCall], Request]
+
+
+class Match(Struct, frozen=True):
+    """An endpoint found for a path and method, and the values of the path's variables."""
+
+    endpoint: Endpoint
+    template: str
+    variables: Mapping[str, str]
+
+
+class RouteTable:
+    """Paths below an agent's base. A template holds variables in braces, each one a segment without a colon."""
+
+    def __init__(self, routes: Mapping[str, Mapping[str, Endpoint]]) -> None:
+        self._exact = {template: methods for template, methods in routes.items() if "{" not in template}
+        self._patterns = [
+            (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/:]+)", re.escape(template))), template, methods)
+            for template, methods in routes.items()
+            if "{" in template
+        ]
+
+    def match(self, method: str, path: str) -> Match:
+        """Return the endpoint at `path`, still percent-encoded, for `method`.
+
+        Raises:
+            MethodNotFound: there is no such path.
+            MethodNotAllowed: there is, but not with this method.
+        """
+        methods = self._exact.get(path)
+        if methods is not None:
+            return Match(_endpoint(method, methods), path, {})
+        for pattern, template, methods in self._patterns:
+            found = pattern.fullmatch(path)
+            if found is not None:
+                variables = {name: unquote(value) for name, value in found.groupdict().items()}
+                return Match(_endpoint(method, methods), template, variables)
+        raise MethodNotFound("There is no such path here; the agent card lists the interfaces")
+
+
+def _endpoint(method: str, methods: Mapping[str, Endpoint]) -> Endpoint:
+    endpoint = methods.get("GET" if method == "HEAD" else method)
+    if endpoint is None:
+        allowed = [*methods, *(["HEAD"] if "GET" in methods else [])]
+        raise MethodNotAllowed(method, allowed)
+    return endpoint
+
+
+class HttpDialect(Struct, frozen=True):
+    """The HTTP+JSON binding of a version, in one of its dialects.
+
+    `mount` is where it stands below an agent's base (`""`, `"/v1"`). `media_types` are those of requests; the
+    first is the one to answer with unless the caller names another.
+    """
+
+    mount: str
+    routes: RouteTable
+    media_types: tuple[str, ...]
+    encode_error: Callable[[DragomanError], ErrorReply]
+    advertised: bool = True
+
+
+class Method(Struct, frozen=True):
+    """What a JSON-RPC method does. `decode` takes the params and the agent's id."""
+
+    operation: Operation
+    decode: Callable[[Json, str], Request]
+
+
+class JsonRpcDialect(Struct, frozen=True):
+    """The JSON-RPC binding of a version. `encode_error` returns the error object."""
+
+    methods: Mapping[str, Method]
+    encode_error: Callable[[DragomanError], bytes]
+    http_status: Callable[[DragomanError], int]
+
+
+class ProtocolSpec(Struct, frozen=True):
+    """A protocol version.
+
+    Encoders return JSON text: of a send's answer, a task, a page, one stream item, a card.
+    """
+
+    version: str
+    http: tuple[HttpDialect, ...]
+    jsonrpc: JsonRpcDialect
+    encode_answer: Callable[[Task | Message], bytes]
+    encode_task: Callable[[Task], bytes]
+    encode_page: Callable[[TaskPage], bytes]
+    encode_item: Callable[[Task | Message | TaskEvent], bytes]
+    encode_card: Callable[[AgentCard], bytes]

@@ -1,0 +1,98 @@
+"""Errors in A2A 1.0: JSON-RPC codes, HTTP statuses and google.rpc names of revision 1.0.1 (§5.4, §9.5, §11.6)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.model import errors
+from dragoman.model.errors import DragomanError
+from dragoman.protocol.media import JSON
+from dragoman.protocol.spec import ErrorReply
+
+DOMAIN = "a2a-protocol.org"
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Codes(Struct, frozen=True):
+    """How an error shows on each binding."""
+
+    jsonrpc: int
+    http: int
+    status: str
+
+
+_INTERNAL = Codes(-32603, 500, "INTERNAL")
+
+TABLE: Mapping[type[DragomanError], Codes] = MappingProxyType(
+    {
+        errors.TaskNotFound: Codes(-32001, 404, "NOT_FOUND"),
+        errors.TaskNotCancelable: Codes(-32002, 400, "FAILED_PRECONDITION"),
+        errors.PushNotificationNotSupported: Codes(-32003, 400, "FAILED_PRECONDITION"),
+        errors.UnsupportedOperation: Codes(-32004, 400, "FAILED_PRECONDITION"),
+        errors.ContentTypeNotSupported: Codes(-32005, 400, "INVALID_ARGUMENT"),
+        errors.InvalidAgentResponse: Codes(-32006, 500, "INTERNAL"),
+        errors.ExtendedAgentCardNotConfigured: Codes(-32007, 400, "FAILED_PRECONDITION"),
+        errors.ExtensionSupportRequired: Codes(-32008, 400, "FAILED_PRECONDITION"),
+        errors.VersionNotSupported: Codes(-32009, 400, "FAILED_PRECONDITION"),
+        errors.MalformedJson: Codes(-32700, 400, "INVALID_ARGUMENT"),
+        errors.InvalidRequest: Codes(-32600, 400, "INVALID_ARGUMENT"),
+        errors.MethodNotFound: Codes(-32601, 404, "NOT_FOUND"),
+        errors.MessageIdConflict: Codes(-32602, 409, "ALREADY_EXISTS"),
+        errors.InvalidParams: Codes(-32602, 400, "INVALID_ARGUMENT"),
+        errors.AgentNotFound: Codes(-32000, 404, "NOT_FOUND"),
+        errors.MethodNotAllowed: Codes(-32000, 405, "UNIMPLEMENTED"),
+        errors.NotAcceptable: Codes(-32000, 406, "INVALID_ARGUMENT"),
+        errors.RequestTimeout: Codes(-32000, 408, "DEADLINE_EXCEEDED"),
+        errors.BodyTooLarge: Codes(-32000, 413, "RESOURCE_EXHAUSTED"),
+        errors.UnsupportedMediaType: Codes(-32005, 415, "INVALID_ARGUMENT"),
+        errors.Unavailable: Codes(-32000, 503, "UNAVAILABLE"),
+    }
+)
+
+
+def codes(error: DragomanError) -> Codes:
+    """Return the codes of an error: those of the nearest class in the table."""
+    for kind in type(error).__mro__:
+        if kind in TABLE:
+            return TABLE[kind]
+    return _INTERNAL
+
+
+def encode_http(error: DragomanError) -> ErrorReply:
+    """Return an error as a google.rpc.Status document."""
+    known = codes(error)
+    document = {
+        "error": {
+            "code": known.http,
+            "status": known.status,
+            "message": error.message,
+            "details": _details(error),
+        }
+    }
+    return ErrorReply(known.http, JSON, _encode(document))
+
+
+def encode_jsonrpc(error: DragomanError) -> bytes:
+    """Return an error as a JSON-RPC error object, its details in `data`."""
+    return _encode({"code": codes(error).jsonrpc, "message": error.message, "data": _details(error)})
+
+
+def http_status(error: DragomanError) -> int:
+    """Return the HTTP status of an error that is no JSON-RPC answer."""
+    return codes(error).http
+
+
+def _details(error: DragomanError) -> list[dict[str, Any]]:
+    info = {"@type": _ERROR_INFO, "reason": error.reason, "domain": DOMAIN, "metadata": dict(error.metadata)}
+    if not isinstance(error, errors.InvalidParams):
+        return [info]
+    violations = [
+        {"field": violation.field, "description": violation.description} for violation in error.violations
+    ]
+    return [info, {"@type": _BAD_REQUEST, "fieldViolations": violations}]
