@@ -1,0 +1,57 @@
+"""The facts of one call, and what an operation gives back."""
+
+from collections.abc import AsyncGenerator
+
+from msgspec import Struct
+
+from dragoman.gateway.ports import AgentSettings
+from dragoman.model import Message, Scope, Task, TaskEvent
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """Who calls which agent, and what they asked for beside the operation itself."""
+
+    scope: Scope
+    settings: AgentSettings
+    extensions: tuple[str, ...] = ()
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The result of a send: a task or a bare message; `replayed` if the message had been accepted before."""
+
+    result: Task | Message
+    replayed: bool = False
+
+
+class Committed:
+    """A committed event on its way to its observers.
+
+    Attributes:
+        event: the event.
+        size: its weight in bytes, roughly.
+        forms: its encodings, by the name of the wire form: each is made once, whoever asks first.
+    """
+
+    __slots__ = ("event", "forms", "size")
+
+    def __init__(self, event: TaskEvent, size: int) -> None:
+        self.event = event
+        self.size = size
+        self.forms: dict[str, bytes] = {}
+
+
+class StreamItem(Struct, frozen=True):
+    """One item of a stream: a task snapshot, a bare message or a committed event, and the event sequence it is at."""
+
+    seq: int
+    value: Task | Message | Committed
+
+
+class EventStream(Struct, frozen=True, kw_only=True):
+    """The result of a streaming operation; an item that is `None` tells that nothing happened for a while.
+
+    The generator must be closed (`aclose`) if it is not read to its end.
+    """
+
+    items: AsyncGenerator[StreamItem | None]
+    replayed: bool = False

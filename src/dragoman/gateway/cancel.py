@@ -1,0 +1,27 @@
+"""Cancelling: the store decides once, by the task's row, then the handler is stopped."""
+
+from dragoman.gateway.call import Call
+from dragoman.gateway.ports import Engine, TaskStore
+from dragoman.gateway.query import HISTORY
+from dragoman.model import Task
+from dragoman.model.operation import CancelTask
+
+
+class Canceller:
+    """CancelTask (A2A 1.0 §3.1.5)."""
+
+    def __init__(self, store: TaskStore, engine: Engine) -> None:
+        self._store = store
+        self._engine = engine
+
+    async def cancel(self, call: Call, request: CancelTask) -> Task:
+        """Move a task to CANCELED, for ever, and have its handler stopped.
+
+        Raises:
+            TaskNotFound: there is none, or it is not the caller's.
+            TaskNotCancelable: it is finished, or canceled, already.
+        """
+        await self._store.cancel(call.scope, request.task_id)
+        self._engine.stop(request.task_id)
+        fold = await self._store.read(call.scope, request.task_id)
+        return fold.task(history_length=HISTORY)

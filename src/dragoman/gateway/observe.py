@@ -1,0 +1,169 @@
+"""Observers of committed events.
+
+The event log in the store is the truth. An observer registers first, then takes a snapshot, then follows what is
+committed after it; what it is handed in memory is only a short cut, and whatever is missing there is read from the
+store. An observer that falls behind loses its buffer, not its place: it goes on from a new snapshot.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from dragoman.gateway.call import Committed
+from dragoman.gateway.ports import TaskStore
+from dragoman.model import ArtifactChunk, RawPart, Received, Reply, Resumed, TaskEvent, TextPart
+from dragoman.model.message import Part
+
+MAX_EVENTS = 256
+MAX_BYTES = 1024 * 1024
+"""What an observer may have waiting before it is sent back to a snapshot."""
+
+
+class Observer:
+    """A place in the event log of one task. Use it as a context manager, on the serving loop."""
+
+    __slots__ = ("_buffer", "_bytes", "_hub", "_overflowed", "_stale", "_waiter", "task_id")
+
+    def __init__(self, hub: "Hub", task_id: str) -> None:
+        self.task_id = task_id
+        self._hub = hub
+        self._buffer: deque[Committed] = deque()
+        self._bytes = 0
+        self._overflowed = False
+        self._stale = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        self._hub.attach(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hub.detach(self)
+
+    def push(self, committed: Committed) -> None:
+        """Take one more event; called by the hub."""
+        if not self._overflowed:
+            self._buffer.append(committed)
+            self._bytes += committed.size
+            if len(self._buffer) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._buffer) > 1):
+                self._buffer.clear()
+                self._overflowed = True
+        self._wake()
+
+    def look_again(self) -> None:
+        """Have the store looked at, because events may have been missed; called by the hub."""
+        self._stale = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(
+        self, store: TaskStore, after: int, timeout: float | None = None
+    ) -> Sequence[Committed] | None:
+        """Return the events that follow sequence number `after`, without a gap, waiting for the first.
+
+        Returns an empty sequence when `timeout` seconds passed without one, and `None` when this observer fell
+        behind and must take a new snapshot.
+        """
+        loop = asyncio.get_running_loop()
+        until = None if timeout is None else loop.time() + timeout
+        while True:
+            if self._overflowed:
+                self._overflowed, self._stale, self._bytes = False, False, 0
+                return None
+            found = self._take(after)
+            if self._stale or (found and found[0].event.seq != after + 1):
+                self._stale = False
+                found = [committed(event) for event in await store.events(self.task_id, after)]
+            if found:
+                return found
+            left = None if until is None else until - loop.time()
+            if left is not None and left <= 0:
+                return ()
+            await self._wait(loop, left)
+
+    def _take(self, after: int) -> list[Committed]:
+        found = [item for item in self._buffer if item.event.seq > after]
+        self._buffer.clear()
+        self._bytes = 0
+        return found
+
+    async def _wait(self, loop: asyncio.AbstractEventLoop, timeout: float | None) -> None:
+        waiter = self._waiter = loop.create_future()
+        timer = loop.call_later(timeout, self._wake) if timeout is not None else None
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+
+class Hub:
+    """Hands committed events to the observers of their tasks. Lives on the serving loop."""
+
+    def __init__(self) -> None:
+        self._observers: dict[str, set[Observer]] = {}
+
+    def observe(self, task_id: str) -> Observer:
+        """Return an observer of a task, to be entered before the snapshot is taken."""
+        return Observer(self, task_id)
+
+    def attach(self, observer: Observer) -> None:
+        """Begin to hand events to an observer."""
+        self._observers.setdefault(observer.task_id, set()).add(observer)
+
+    def detach(self, observer: Observer) -> None:
+        """Stop handing events to an observer."""
+        observers = self._observers.get(observer.task_id)
+        if observers is not None:
+            observers.discard(observer)
+            if not observers:
+                del self._observers[observer.task_id]
+
+    def publish(self, events: Sequence[TaskEvent]) -> None:
+        """Hand events out; called with those of each commit, in order."""
+        for event in events:
+            observers = self._observers.get(event.task_id)
+            if observers:
+                item = committed(event)
+                for observer in observers:
+                    observer.push(item)
+
+    def look_again(self) -> None:
+        """Have every observer look at the store: another process may have written to it."""
+        for observers in self._observers.values():
+            for observer in observers:
+                observer.look_again()
+
+    def count(self) -> int:
+        """Return how many observers there are."""
+        return sum(len(observers) for observers in self._observers.values())
+
+
+def committed(event: TaskEvent) -> Committed:
+    """Return an event, weighed."""
+    change = event.change
+    if isinstance(change, ArtifactChunk):
+        parts: tuple[Part, ...] = change.artifact.parts
+    elif isinstance(change, Received | Reply):
+        parts = change.message.parts
+    elif isinstance(change, Resumed) or change.message is None:
+        parts = ()
+    else:
+        parts = change.message.parts
+    return Committed(event, 256 + sum(_weight(part) for part in parts))
+
+
+def _weight(part: Part) -> int:
+    if isinstance(part, TextPart):
+        return len(part.text)
+    if isinstance(part, RawPart):
+        return len(part.raw)
+    return 256

@@ -1,0 +1,218 @@
+"""What the gateway needs from the outside: a store, an engine, agents. Protocols and plain values only."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Raw, Struct
+
+from dragoman.model import Change, Cursor, Filters, Message, Scope, TaskEvent, TaskFold, TaskPage
+from dragoman.model.card import Capabilities
+from dragoman.model.payload import ABSENT
+
+
+class RunRequest(Struct, frozen=True, omit_defaults=True):
+    """What a handler must know of the request besides the messages; saved with the run."""
+
+    accepted_output_modes: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    metadata: Raw = ABSENT
+
+
+class Acceptance(Struct, frozen=True, kw_only=True):
+    """A message to accept. `task_id` and `context_id` are the ids to use should a new task be needed.
+
+    `message.task_id` names the task that the message continues, if any. `deadline` is in milliseconds from
+    acceptance. `visible` is false where the answer may turn out to be a bare message.
+    """
+
+    scope: Scope
+    message: Message
+    digest: bytes
+    idempotent: bool
+    task_id: str
+    context_id: str
+    request: RunRequest
+    deadline: int
+    visible: bool
+
+
+class Lease(Struct, frozen=True):
+    """The right to write to a run: good as long as the run's epoch is this one."""
+
+    task_id: str
+    epoch: int
+
+
+class RunRef(Struct, frozen=True, kw_only=True):
+    """A run that is to be executed. Times are milliseconds since 1970 UTC by the store's clock."""
+
+    scope: Scope
+    lease: Lease
+    context_id: str
+    attempt: int
+    deadline_at: int
+    request: RunRequest
+    messages: tuple[Message, ...]
+    seq: int
+    visible: bool
+
+
+class Commit(Struct, frozen=True):
+    """What a commit made known: events, in order, and runs that are to be executed now."""
+
+    events: Sequence[TaskEvent]
+    runs: Sequence[RunRef]
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """What became of an acceptance.
+
+    `replayed`: the message had been accepted before and nothing was stored.
+    """
+
+    task_id: str
+    replayed: bool
+    events: tuple[TaskEvent, ...]
+
+
+class JournalEntry(Struct, frozen=True, kw_only=True):
+    """A journaled point of a run: what was done, how many acts came before it, and what it gave."""
+
+    ordinal: int
+    kind: str
+    name: str
+    acts: int
+    result: Raw
+
+
+class LostRun(Struct, frozen=True, kw_only=True):
+    """A run whose server died or lost it, with what is needed to decide about it."""
+
+    scope: Scope
+    task_id: str
+    epoch: int
+    attempt: int
+
+
+class TaskStore(Protocol):
+    """Where tasks live. Every method that reaches a task takes a Scope, a Lease given for one, or a LostRun.
+
+    Any method raises Unavailable when the store cannot do its work just now.
+    """
+
+    async def accept(self, acceptance: Acceptance) -> Accepted:
+        """Store a message, and with it a new task and run or the next turn of an old one, in one transaction.
+
+        Raises:
+            MessageIdConflict: the messageId was used for another message.
+            TaskNotFound, UnsupportedOperation, InvalidParams: the task to continue is missing, finished, or in
+                another context.
+        """
+        ...
+
+    async def append(
+        self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
+    ) -> tuple[TaskEvent, ...]:
+        """Add events to a run, all or none; `reveal` makes its task visible.
+
+        Raises:
+            Fenced: the lease is not good any more.
+            IllegalChange: the lifecycle does not allow it.
+        """
+        ...
+
+    async def begin_work(self, leases: Sequence[Lease]) -> None:
+        """Move those runs that are still SUBMITTED to WORKING, and make their tasks visible; leave the others."""
+        ...
+
+    async def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
+        """Move a task to CANCELED and fence its run out.
+
+        Raises:
+            TaskNotFound, TaskNotCancelable.
+        """
+        ...
+
+    async def expire(self) -> tuple[TaskEvent, ...]:
+        """Move every running task that is past its deadline to FAILED and fence its run out."""
+        ...
+
+    async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
+        """Return the fold of all events so far; with `hidden` also that of a task nobody may see yet.
+
+        Raises:
+            TaskNotFound.
+        """
+        ...
+
+    async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+        """Return the events of a task that was reached through its scope before, after sequence number `after`."""
+        ...
+
+    async def page(
+        self, filters: Filters, *, size: int, cursor: Cursor | None, history_length: int, artifacts: bool
+    ) -> TaskPage:
+        """Return one page of the tasks that `filters` lets through, newest status change first."""
+        ...
+
+    async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:
+        """Return the journal of a run, in order."""
+        ...
+
+    async def record(self, lease: Lease, entry: JournalEntry) -> None:
+        """Add to the journal of a run.
+
+        Raises:
+            Fenced: the lease is not good any more.
+        """
+        ...
+
+    async def fenced(self, leases: Sequence[Lease]) -> tuple[str, ...]:
+        """Return the ids of those tasks whose lease is not good any more."""
+        ...
+
+    async def lost(self) -> tuple[LostRun, ...]:
+        """Return the runs that no living server holds."""
+        ...
+
+    async def take_over(self, run: LostRun) -> bool:
+        """Take a lost run for this server, as its next attempt; false if somebody else was quicker."""
+        ...
+
+    async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
+        """End a lost run as FAILED, saying `text`; `reveal` makes its task visible."""
+        ...
+
+    async def scopes(self) -> tuple[Scope, ...]:
+        """Return every scope that has tasks (for operators; tasks are then reached through each)."""
+        ...
+
+    def on_commit(self, listener: Callable[[Commit], None]) -> None:
+        """Call `listener` on the serving loop after each commit, in order."""
+        ...
+
+
+class AgentSettings(Struct, frozen=True, kw_only=True):
+    """How an agent is served. Durations are seconds."""
+
+    replies: str = "task"
+    capabilities: Capabilities = Capabilities()
+    input_modes: tuple[str, ...] = ("text/plain",)
+    strict_input_modes: bool = True
+    idempotency: str = "always"
+    on_lost_worker: str = "retry"
+    max_attempts: int = 3
+    deadline: float = 3600.0
+    max_runs: int = 100
+
+
+class Engine(Protocol):
+    """Executes runs. It holds no state that an answer depends on."""
+
+    def dispatch(self, run: RunRef) -> None:
+        """Start a run as soon as there is room. Returns at once; called on the serving loop."""
+        ...
+
+    def stop(self, task_id: str) -> None:
+        """Stop the handler of a run that was fenced out. Returns at once; called on the serving loop."""
+        ...

@@ -1,0 +1,224 @@
+"""Accepting a message, and what the sender is told: the answer, or a stream of what happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+from dragoman.gateway.call import Answer, Call, Committed, EventStream, StreamItem
+from dragoman.gateway.extensions import IDEMPOTENCY
+from dragoman.gateway.identity import digest
+from dragoman.gateway.observe import Hub, Observer
+from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, RunRequest, TaskStore
+from dragoman.gateway.query import history_bound
+from dragoman.gateway.subscribe import HEARTBEAT, follow
+from dragoman.model import Message, Part, Task, TaskFold, TaskState
+from dragoman.model.errors import (
+    ContentTypeNotSupported,
+    InvalidAgentResponse,
+    PushNotificationNotSupported,
+    Unavailable,
+    UnsupportedOperation,
+)
+from dragoman.model.event import acts
+from dragoman.model.ids import new_id
+from dragoman.model.operation import SendMessage
+
+WINDOW = 110.0
+"""Seconds that a blocking send waits before it returns the task as it stands; the run goes on."""
+
+
+class Sender:
+    """The two send operations (A2A 1.0 §3.1.1, §3.1.2)."""
+
+    def __init__(self, store: TaskStore, hub: Hub, *, window: float = WINDOW) -> None:
+        self._store = store
+        self._hub = hub
+        self._window = window
+
+    async def send(self, call: Call, request: SendMessage) -> Answer:
+        """Accept a message and return its task, or the bare message that it was answered with.
+
+        Blocking, unless `return_immediately`: it returns when the task is finished or interrupted, or when the
+        window has passed.
+
+        Raises:
+            A2AError, InvalidParams, Unavailable: the message was refused; nothing was stored.
+        """
+        acceptance = self._acceptance(call, request)
+        with self._hub.observe(acceptance.task_id) as observer:
+            accepted = await self._store.accept(acceptance)
+            if accepted.task_id == acceptance.task_id:
+                fold = _fold(acceptance, accepted)
+                await self._watch(observer, fold, call.settings, request)
+                return self._answer(fold, call.settings, request, accepted.replayed)
+        with self._hub.observe(accepted.task_id) as observer:
+            fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
+            await self._watch(observer, fold, call.settings, request)
+            return self._answer(fold, call.settings, request, accepted.replayed)
+
+    async def stream(self, call: Call, request: SendMessage) -> EventStream:
+        """Accept a message and return the stream of its task: a snapshot, then what happens, to its end.
+
+        The message is accepted, or refused, before this returns.
+
+        Raises:
+            A2AError, InvalidParams, Unavailable: the message was refused; nothing was stored.
+        """
+        if not call.settings.capabilities.streaming:
+            raise UnsupportedOperation("This agent does not stream; use SendMessage")
+        acceptance = self._acceptance(call, request)
+        observer = self._hub.observe(acceptance.task_id)
+        observer.__enter__()
+        try:
+            accepted = await self._store.accept(acceptance)
+            if accepted.task_id == acceptance.task_id:
+                fold = _fold(acceptance, accepted)
+            else:
+                observer.__exit__(None, None, None)
+                observer = self._hub.observe(accepted.task_id)
+                observer.__enter__()
+                fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
+        except BaseException:
+            observer.__exit__(None, None, None)
+            raise
+        return EventStream(items=self._items(call, request, observer, fold), replayed=accepted.replayed)
+
+    async def _items(
+        self, call: Call, request: SendMessage, observer: Observer, fold: TaskFold
+    ) -> AsyncGenerator[StreamItem | None]:
+        with observer:
+            pending: Sequence[Committed] = ()
+            while not _is_shown(fold, call.settings) and not _is_over(fold):
+                batch = await observer.next(self._store, fold.seq, HEARTBEAT)
+                if batch is not None and not batch:
+                    yield None
+                    continue
+                pending = batch or ()
+                if not pending:
+                    fold = await self._store.read(call.scope, fold.task_id, hidden=True)
+                elif call.settings.replies == "either" and acts(pending[0].event.change):
+                    # It turns out to be a task: shown as it was accepted, and then what happened to it.
+                    break
+                else:
+                    fold.apply_all(item.event for item in pending)
+                    pending = ()
+            if fold.reply is not None:
+                yield StreamItem(fold.seq, fold.reply)
+                return
+            if not pending and not _is_shown(fold, call.settings):
+                raise _no_reply()
+            length = history_bound(request.history_length)
+            async for item in follow(
+                self._store,
+                observer,
+                call.scope,
+                fold,
+                history_length=length,
+                ends_at_input=True,
+                pending=pending,
+            ):
+                yield item
+
+    def _acceptance(self, call: Call, request: SendMessage) -> Acceptance:
+        settings = call.settings
+        if request.wants_push and not settings.capabilities.push_notifications:
+            raise PushNotificationNotSupported("This agent sends no push notifications")
+        if settings.strict_input_modes:
+            for index, part in enumerate(request.message.parts):
+                _check_mode(part, index, settings.input_modes)
+        return Acceptance(
+            scope=call.scope,
+            message=request.message,
+            digest=digest(request),
+            idempotent=settings.idempotency == "always" or IDEMPOTENCY.uri in call.extensions,
+            task_id=new_id(),
+            context_id=request.message.context_id or new_id(),
+            request=RunRequest(
+                accepted_output_modes=request.accepted_output_modes,
+                extensions=call.extensions,
+                metadata=request.metadata,
+            ),
+            deadline=int(settings.deadline * 1000),
+            visible=settings.replies == "task",
+        )
+
+    async def _watch(
+        self, observer: Observer, fold: TaskFold, settings: AgentSettings, request: SendMessage
+    ) -> None:
+        """Fold what happens until there is something to answer with."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._window
+        while not _is_answerable(fold, settings, request.return_immediately):
+            left = until - loop.time()
+            if left <= 0:
+                return
+            await self._step(observer, fold, left)
+
+    async def _step(self, observer: Observer, fold: TaskFold, timeout: float | None) -> None:
+        batch = await observer.next(self._store, fold.seq, timeout)
+        if batch is None:
+            fold.apply_all(await self._store.events(fold.task_id, fold.seq))
+        else:
+            fold.apply_all(item.event for item in batch)
+
+    def _answer(
+        self, fold: TaskFold, settings: AgentSettings, request: SendMessage, replayed: bool
+    ) -> Answer:
+        if fold.reply is not None:
+            return Answer(result=fold.reply, replayed=replayed)
+        if not _is_shown(fold, settings):
+            if _is_over(fold):
+                raise _no_reply()
+            raise Unavailable(
+                "The agent has not answered yet; send the same message again to wait for its answer"
+            )
+        result: Task | Message = fold.task(history_length=history_bound(request.history_length))
+        return Answer(result=result, replayed=replayed)
+
+
+def _fold(acceptance: Acceptance, accepted: Accepted) -> TaskFold:
+    fold = TaskFold(acceptance.task_id, acceptance.message.context_id or acceptance.context_id)
+    fold.apply_all(accepted.events)
+    return fold
+
+
+def _is_shown(fold: TaskFold, settings: AgentSettings) -> bool:
+    """Tell whether the run shows as a task: always, never, or from its first act on."""
+    if settings.replies == "either":
+        return fold.acted
+    return settings.replies == "task"
+
+
+def _is_over(fold: TaskFold) -> bool:
+    return fold.reply is not None or (fold.status is not None and fold.status.state.is_terminal)
+
+
+def _is_answerable(fold: TaskFold, settings: AgentSettings, at_once: bool) -> bool:
+    if _is_over(fold):
+        return True
+    if not _is_shown(fold, settings):
+        return False
+    state = fold.status.state if fold.status is not None else TaskState.SUBMITTED
+    return at_once or state.is_interrupted
+
+
+def _no_reply() -> InvalidAgentResponse:
+    return InvalidAgentResponse("The agent ended without a reply")
+
+
+def _check_mode(part: Part, index: int, modes: tuple[str, ...]) -> None:
+    """Refuse a part whose media type the agent does not take; without one, text, files and data always pass."""
+    media_type = part.media_type.partition(";")[0].strip().lower()
+    if not media_type:
+        return
+    for mode in modes:
+        known = mode.lower()
+        if (
+            known in ("*/*", "*")
+            or known == media_type
+            or (known.endswith("/*") and media_type.startswith(known[:-1]))
+        ):
+            return
+    raise ContentTypeNotSupported(
+        f"message.parts[{index}].mediaType: this agent does not take {media_type}; it takes {', '.join(modes)}",
+        metadata={"field": f"message.parts[{index}].mediaType"},
+    )

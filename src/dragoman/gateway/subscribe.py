@@ -1,0 +1,122 @@
+"""Following a task: snapshot, then every event after it, to the end."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from dragoman.gateway.call import Call, Committed, EventStream, StreamItem
+from dragoman.gateway.observe import Hub, Observer
+from dragoman.gateway.ports import TaskStore
+from dragoman.gateway.query import HISTORY
+from dragoman.model import Received, Resumed, Scope, TaskFold, TaskState
+from dragoman.model.errors import UnsupportedOperation
+from dragoman.model.operation import SubscribeToTask
+
+HEARTBEAT = 15.0
+"""Seconds without an event after which a stream yields `None`, so that its binding can show that it lives."""
+
+
+class Subscriber:
+    """SubscribeToTask (A2A 1.0 §3.1.6)."""
+
+    def __init__(self, store: TaskStore, hub: Hub) -> None:
+        self._store = store
+        self._hub = hub
+
+    async def subscribe(self, call: Call, request: SubscribeToTask) -> EventStream:
+        """Return the stream of a task that is not finished: a snapshot, then what happens until it is.
+
+        With `last_event` the stream goes on after that event, without a snapshot, also on a finished task.
+
+        Raises:
+            TaskNotFound: there is none, or it is not the caller's.
+            UnsupportedOperation: the task is finished, or the agent does not stream.
+        """
+        if not call.settings.capabilities.streaming:
+            raise UnsupportedOperation("This agent does not stream; use GetTask")
+        observer = self._hub.observe(request.task_id)
+        observer.__enter__()
+        try:
+            fold = await self._store.read(call.scope, request.task_id)
+            after = request.last_event
+            if after is not None and not 0 < after <= fold.seq:
+                after = None
+            if after is None and fold.status is not None and fold.status.state.is_terminal:
+                raise UnsupportedOperation(
+                    f"Task {request.task_id} is finished ({fold.status.state.name}); read it with GetTask"
+                )
+        except BaseException:
+            observer.__exit__(None, None, None)
+            raise
+        return EventStream(items=self._items(call.scope, observer, fold, after))
+
+    async def _items(
+        self, scope: Scope, observer: Observer, fold: TaskFold, after: int | None
+    ) -> AsyncGenerator[StreamItem | None]:
+        with observer:
+            if after is not None:
+                earlier = TaskFold(fold.task_id, fold.context_id)
+                earlier.apply_all(
+                    event for event in await self._store.events(fold.task_id, 0) if event.seq <= after
+                )
+                fold = earlier
+                observer.look_again()
+            items = follow(
+                self._store,
+                observer,
+                scope,
+                fold,
+                history_length=HISTORY,
+                ends_at_input=False,
+                snapshot_first=after is None,
+            )
+            async for item in items:
+                yield item
+
+
+async def follow(
+    store: TaskStore,
+    observer: Observer,
+    scope: Scope,
+    fold: TaskFold,
+    *,
+    history_length: int,
+    ends_at_input: bool,
+    snapshot_first: bool = True,
+    pending: Sequence[Committed] = (),
+) -> AsyncGenerator[StreamItem | None]:
+    """Yield a snapshot and then the events of a task until it is finished, and `None` every `HEARTBEAT` between.
+
+    Args:
+        store: where missed events and new snapshots are read.
+        observer: an entered observer of the task, entered before `fold` was read.
+        scope: the caller's.
+        fold: the task as far as it was read.
+        history_length: messages of history in snapshots.
+        ends_at_input: end at INPUT_REQUIRED too, because it is the caller's turn.
+        snapshot_first: begin with a snapshot.
+        pending: events after `fold` that the observer gave out already.
+    """
+    if snapshot_first:
+        yield StreamItem(fold.seq, fold.task(history_length=history_length))
+    while not _ends(fold, ends_at_input):
+        batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, HEARTBEAT)
+        pending = ()
+        if batch is not None and not batch:
+            yield None
+            continue
+        if batch is None:
+            fold = await store.read(scope, fold.task_id)
+            yield StreamItem(fold.seq, fold.task(history_length=history_length))
+            continue
+        for item in batch:
+            fold.apply(item.event)
+            change = item.event.change
+            if isinstance(change, Resumed):
+                # What the lost attempt had said no longer counts: show the task as it stands.
+                yield StreamItem(fold.seq, fold.task(history_length=history_length))
+            elif not isinstance(change, Received) or change.state is not None:
+                yield StreamItem(item.event.seq, item)
+
+
+def _ends(fold: TaskFold, at_input: bool) -> bool:
+    state = fold.status.state if fold.status is not None else None
+    return state is not None and (state.is_terminal or (at_input and state is TaskState.INPUT_REQUIRED))
