@@ -1,0 +1,7 @@
+"""Tasks in one SQLite file: WAL, synchronous=FULL, one writer thread with group commit, readers beside it."""
+
+from dragoman.stores.sqlite.connection import StoreError
+from dragoman.stores.sqlite.operator import Operator
+from dragoman.stores.sqlite.store import SqliteStore
+
+__all__ = ["Operator", "SqliteStore", "StoreError"]

@@ -1,0 +1,110 @@
+"""Opening a SQLite file: pragmas, migrations, and what its errors mean to a caller."""
+
+import sqlite3
+from importlib import resources
+from pathlib import Path
+
+from dragoman.model.errors import Unavailable
+
+BUSY_SECONDS = 5.0
+"""How long a write waits for another process (a CLI command, a backup) to finish its own."""
+
+WAL_LIMIT = 64 * 1024 * 1024
+"""The WAL file is cut back to this many bytes when it is reset."""
+
+
+class StoreError(Exception):
+    """The file cannot be used; the message says why and what to do."""
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open the file for writing, creating it (mode 0600) if it is missing.
+
+    Raises:
+        StoreError: it cannot be opened, or is no database of ours.
+    """
+    try:
+        if not path.exists():
+            path.touch(mode=0o600)
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"the store {path} cannot be opened: {error}") from error
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open the file for reading only; the connection belongs to the thread that opens it."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def migrations() -> list[tuple[int, str, str]]:
+    """Return the migrations in order: number, name, SQL."""
+    folder = resources.files("dragoman.stores.sqlite") / "migrations"
+    found = [
+        (entry.name, entry.read_text(encoding="utf-8"))
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    ]
+    return [(int(name.split("_")[0]), name.removesuffix(".sql"), sql) for name, sql in sorted(found)]
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring an empty file to the current schema; refuse any other one than the current.
+
+    Raises:
+        StoreError: the file holds something else, or a newer or older schema.
+    """
+    known = migrations()
+    newest = known[-1][0]
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if version == 0 and tables:
+            raise StoreError(
+                f"{path} is a SQLite file of something else; name another one with --data or store.url"
+            )
+        if version > newest:
+            raise StoreError(
+                f"{path} has schema {version}, newer than this Dragoman's {newest}; use a newer Dragoman"
+            )
+        if version == 0:
+            for number, _, sql in known:
+                for statement in _statements(sql):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number}")
+        elif version < newest:
+            raise StoreError(f"{path} has schema {version} and this Dragoman needs {newest}")
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{path} cannot be used as a store: {error}") from error
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _statements(sql: str) -> list[str]:
+    """Cut a script into statements, so that they run inside one transaction (executescript would commit it)."""
+    statements, current = [], ""
+    for line in sql.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements
+
+
+def unavailable(error: sqlite3.Error) -> Unavailable:
+    """Return what a caller is told of a failed statement: nothing of the statement itself."""
+    full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    cause = "has no room left" if full else "does not answer"
+    return Unavailable(f"The task store {cause}; nothing was stored. Try again later", retry_after=5)

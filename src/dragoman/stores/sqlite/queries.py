@@ -1,0 +1,210 @@
+"""The reading operations on a SQLite store. Each runs in one read transaction: it sees one state of the file."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from dragoman.gateway.ports import JournalEntry, Lease, LostRun
+from dragoman.model import (
+    Cursor,
+    Filters,
+    Scope,
+    StatusChange,
+    Task,
+    TaskEvent,
+    TaskFold,
+    TaskPage,
+    TaskState,
+    TaskStatus,
+)
+from dragoman.model.errors import TaskNotFound
+from dragoman.stores.sqlite.records import decode_change, event_from_row
+
+_STATES = [state.name.lower() for state in TaskState]
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make all reads inside see the same state of the file."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+def scope_id(connection: sqlite3.Connection, scope: Scope) -> int | None:
+    """Return the number of a scope, or `None` if it never had a task."""
+    row = connection.execute(
+        "SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?",
+        (scope.tenant, scope.principal, scope.agent),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def read(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold:
+    """See `TaskStore.read`."""
+    with snapshot(connection):
+        row = connection.execute(
+            "SELECT context_id, visible FROM task WHERE id = ? AND scope_id ="
+            " (SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?)",
+            (task_id, scope.tenant, scope.principal, scope.agent),
+        ).fetchone()
+        if row is None or not (row[1] or hidden):
+            raise TaskNotFound(task_id)
+        fold = TaskFold(task_id, row[0])
+        fold.apply_all(_events(connection, task_id, row[0], 0))
+    return fold
+
+
+def peek(connection: sqlite3.Connection, scope: Scope, task_id: str) -> TaskFold | None:
+    """Return what `read` does, or `None` where that finds nothing."""
+    try:
+        return read(connection, scope, task_id, hidden=False)
+    except TaskNotFound:
+        return None
+
+
+def events(connection: sqlite3.Connection, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+    """See `TaskStore.events`."""
+    with snapshot(connection):
+        row = connection.execute("SELECT context_id FROM task WHERE id = ?", (task_id,)).fetchone()
+        return tuple(_events(connection, task_id, row[0], after)) if row else ()
+
+
+def _events(connection: sqlite3.Connection, task_id: str, context_id: str, after: int) -> Iterator[TaskEvent]:
+    rows = connection.execute(
+        "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? AND seq > ? ORDER BY seq",
+        (task_id, after),
+    )
+    return (event_from_row(task_id, context_id, row) for row in rows)
+
+
+def page(
+    connection: sqlite3.Connection,
+    filters: Filters,
+    size: int,
+    cursor: Cursor | None,
+    history_length: int,
+    artifacts: bool,
+) -> TaskPage:
+    """See `TaskStore.page`."""
+    with snapshot(connection):
+        scope = scope_id(connection, filters.scope)
+        tasks: list[Task] = []
+        total, has_more = 0, False
+        if scope is not None:
+            where, values = _conditions(scope, filters)
+            total = _total(connection, scope, filters, where, values)
+            if cursor is not None:
+                where += " AND (t.status_at, t.id) < (?, ?)"
+                values += [cursor.timestamp, cursor.task_id]
+            rows = connection.execute(
+                "SELECT t.id, t.context_id, t.state, t.status_at, e.payload FROM task t"
+                " LEFT JOIN event e ON e.task_id = t.id AND e.seq = t.status_seq"
+                f" WHERE {where} ORDER BY t.status_at DESC, t.id DESC LIMIT ?",
+                (*values, size + 1),
+            ).fetchall()
+            has_more = len(rows) > size
+            whole = history_length > 0 or artifacts
+            tasks = [
+                _whole(connection, row, history_length, artifacts) if whole else _outline(row)
+                for row in rows[:size]
+            ]
+    return TaskPage(tasks=tuple(tasks), filters=filters, page_size=size, total=total, has_more=has_more)
+
+
+def _conditions(scope: int, filters: Filters) -> tuple[str, list[Any]]:
+    where, values = "t.visible AND t.scope_id = ?", [scope]
+    terms: list[tuple[str, Any]] = [
+        ("t.context_id = ?", filters.context_id),
+        ("t.state = ?", filters.state),
+        ("t.status_at >= ?", filters.after),
+    ]
+    for term, value in terms:
+        if value is not None:
+            where += f" AND {term}"
+            values.append(value)
+    return where, values
+
+
+def _total(
+    connection: sqlite3.Connection, scope: int, filters: Filters, where: str, values: list[Any]
+) -> int:
+    if filters.after is not None:
+        total: int = connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0]
+        return total
+    columns = "+".join(_STATES) if filters.state is None else filters.state.name.lower()
+    row = connection.execute(
+        f"SELECT {columns} FROM counter WHERE scope_id = ? AND context_id = ?",
+        (scope, filters.context_id or ""),
+    ).fetchone()
+    return row[0] if row else 0
+
+
+def _outline(row: tuple[str, str, int, int, bytes]) -> Task:
+    task_id, context_id, state, at, payload = row
+    change = decode_change(payload)
+    message = change.message if isinstance(change, StatusChange) else None
+    status = TaskStatus(state=TaskState(state), timestamp=at, message=message)
+    return Task(id=task_id, context_id=context_id, status=status, artifacts=None)
+
+
+def _whole(
+    connection: sqlite3.Connection,
+    row: tuple[str, str, int, int, bytes],
+    history_length: int,
+    artifacts: bool,
+) -> Task:
+    fold = TaskFold(row[0], row[1])
+    fold.apply_all(_events(connection, row[0], row[1], 0))
+    return fold.task(history_length=history_length, artifacts=artifacts)
+
+
+def journal(connection: sqlite3.Connection, lease: Lease) -> tuple[JournalEntry, ...]:
+    """See `TaskStore.journal`."""
+    rows = connection.execute(
+        "SELECT ordinal, kind, name, acts, result FROM journal WHERE task_id = ? ORDER BY ordinal",
+        (lease.task_id,),
+    )
+    return tuple(
+        JournalEntry(ordinal=ordinal, kind=kind, name=name, acts=acts, result=msgspec.Raw(result or b""))
+        for ordinal, kind, name, acts, result in rows
+    )
+
+
+def fenced(connection: sqlite3.Connection, leases: Sequence[Lease]) -> tuple[str, ...]:
+    """See `TaskStore.fenced`."""
+    with snapshot(connection):
+        rows = [
+            connection.execute("SELECT state, epoch FROM task WHERE id = ?", (lease.task_id,)).fetchone()
+            for lease in leases
+        ]
+    return tuple(
+        lease.task_id
+        for lease, row in zip(leases, rows, strict=True)
+        if row is None or row[1] != lease.epoch or TaskState(row[0]).is_terminal
+    )
+
+
+def lost(connection: sqlite3.Connection, epoch: int) -> tuple[LostRun, ...]:
+    """See `TaskStore.lost`: with one server a file, every running task that is not this server's."""
+    rows = connection.execute(
+        "SELECT s.tenant, s.principal, s.agent, t.id, t.epoch, t.attempt FROM task t JOIN scope s ON s.id = t.scope_id"
+        " WHERE t.state IN (1, 2) AND t.owner <> ?",
+        (epoch,),
+    )
+    return tuple(
+        LostRun(scope=Scope(tenant, principal, agent), task_id=task_id, epoch=run_epoch, attempt=attempt)
+        for tenant, principal, agent, task_id, run_epoch, attempt in rows
+    )
+
+
+def scopes(connection: sqlite3.Connection) -> tuple[Scope, ...]:
+    """See `TaskStore.scopes`."""
+    return tuple(
+        Scope(*row) for row in connection.execute("SELECT tenant, principal, agent FROM scope ORDER BY id")
+    )

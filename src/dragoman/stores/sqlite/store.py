@@ -1,0 +1,175 @@
+"""The SQLite store: one writer thread, a reading connection for each thread that reads."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun
+from dragoman.model import Change, Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage
+from dragoman.stores.sqlite import commands, queries
+from dragoman.stores.sqlite.connection import migrate, open_reader, open_writer, unavailable
+from dragoman.stores.sqlite.ownership import Ownership
+from dragoman.stores.sqlite.writer import Writer
+
+T = TypeVar("T")
+CommitListener = Callable[[Commit], None]
+
+
+class SqliteStore:
+    """Implements `gateway.ports.TaskStore` on one SQLite file."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        lease: float,
+        on_lost: Callable[[], None],
+        on_noticed: Callable[[], None] | None = None,
+    ) -> None:
+        """Open the file and take it for this server. To be called on the serving loop.
+
+        Args:
+            path: the file; it and its folder are made if missing (folder 0700, file 0600).
+            lease: how long a run stays ours without a renewal, in seconds.
+            on_lost: called on the serving loop when another server took the file over.
+            on_noticed: called on the serving loop when another process has written to the file.
+
+        Raises:
+            StoreError: the file cannot be used, or another server has it.
+        """
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path = path
+        self._lease_ms = int(lease * 1000)
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[CommitListener] = []
+        self._on_lost = on_lost
+        self._on_noticed = on_noticed or (lambda: None)
+        self._threads = threading.local()
+        connection = open_writer(path)
+        migrate(connection, path)
+        self._ownership = Ownership.take(connection, path)
+        self._connection = connection
+        self._writer = Writer(
+            connection,
+            self._ownership,
+            announce=self._announce,
+            tend=lambda tx: commands.renew_leases(tx, self._lease_ms),
+            noticed=lambda: self._serve(self._on_noticed),
+            lost=lambda: self._serve(self._on_lost),
+        )
+        self._writer.start()
+
+    def close(self) -> None:
+        """Finish what is being written and let the file go."""
+        self._writer.stop()
+        self._connection.close()
+        self._ownership.release()
+
+    async def check(self) -> None:
+        """Make sure that the store can be written to.
+
+        Raises:
+            Unavailable: it cannot.
+        """
+        await self._writer.run(lambda tx: tx.now)
+
+    def on_commit(self, listener: CommitListener) -> None:
+        """See `TaskStore.on_commit`."""
+        self._listeners.append(listener)
+
+    async def accept(self, acceptance: Acceptance) -> Accepted:
+        """See `TaskStore.accept`."""
+        accepted: Accepted = await self._writer.run(
+            lambda tx: commands.accept(tx, acceptance, self._lease_ms)
+        )
+        return accepted
+
+    async def append(
+        self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
+    ) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.append`."""
+        events: tuple[TaskEvent, ...] = await self._writer.run(
+            lambda tx: commands.append(tx, lease, changes, reveal)
+        )
+        return events
+
+    async def begin_work(self, leases: Sequence[Lease]) -> None:
+        """See `TaskStore.begin_work`."""
+        await self._writer.run(lambda tx: commands.begin_work(tx, leases))
+
+    async def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
+        """See `TaskStore.cancel`."""
+        event: TaskEvent = await self._writer.run(lambda tx: commands.cancel(tx, scope, task_id))
+        return event
+
+    async def expire(self) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.expire`."""
+        events: tuple[TaskEvent, ...] = await self._writer.run(commands.expire)
+        return events
+
+    async def record(self, lease: Lease, entry: JournalEntry) -> None:
+        """See `TaskStore.record`."""
+        await self._writer.run(lambda tx: commands.record(tx, lease, entry))
+
+    async def take_over(self, run: LostRun) -> bool:
+        """See `TaskStore.take_over`."""
+        taken: bool = await self._writer.run(lambda tx: commands.take_over(tx, run, self._lease_ms))
+        return taken
+
+    async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
+        """See `TaskStore.give_up`."""
+        await self._writer.run(lambda tx: commands.give_up(tx, run, text, reveal))
+
+    async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
+        """See `TaskStore.read`."""
+        return self._read(lambda db: queries.read(db, scope, task_id, hidden))
+
+    async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.events`."""
+        return self._read(lambda db: queries.events(db, task_id, after))
+
+    async def page(
+        self, filters: Filters, *, size: int, cursor: Cursor | None, history_length: int, artifacts: bool
+    ) -> TaskPage:
+        """See `TaskStore.page`."""
+        return self._read(lambda db: queries.page(db, filters, size, cursor, history_length, artifacts))
+
+    async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:
+        """See `TaskStore.journal`."""
+        return self._read(lambda db: queries.journal(db, lease))
+
+    async def fenced(self, leases: Sequence[Lease]) -> tuple[str, ...]:
+        """See `TaskStore.fenced`."""
+        return self._read(lambda db: queries.fenced(db, leases))
+
+    async def lost(self) -> tuple[LostRun, ...]:
+        """See `TaskStore.lost`."""
+        return self._read(lambda db: queries.lost(db, self._ownership.epoch))
+
+    async def scopes(self) -> tuple[Scope, ...]:
+        """See `TaskStore.scopes`."""
+        return self._read(queries.scopes)
+
+    def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        # On the calling loop, without a hop to a thread: an indexed read costs less than the hop.
+        connection: sqlite3.Connection | None = getattr(self._threads, "reader", None)
+        try:
+            if connection is None:
+                connection = self._threads.reader = open_reader(self._path)
+            return query(connection)
+        except sqlite3.Error as error:
+            raise unavailable(error) from error
+
+    def _announce(self, commit: Commit) -> None:
+        self._serve(lambda: [listener(commit) for listener in self._listeners])
+
+    def _serve(self, call: Callable[[], object]) -> None:
+        """Have the serving loop call `call`, from any thread."""
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            # The loop has ended, and with it everybody who could be told.
+            return

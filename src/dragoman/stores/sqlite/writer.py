@@ -1,0 +1,262 @@
+"""The one writer thread, with group commit.
+
+Callers on any event loop hand in an operation and await its result. The thread takes whatever is waiting as one
+batch, runs it in one transaction and commits it: while one batch is being synced, the next one gathers. An
+operation that breaks a rule fails alone; when the database itself refuses, the batch is rolled back and its
+operations are run one by one, so that one bad row never fails its neighbours.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.gateway.ports import Commit, RunRef
+from dragoman.model import TaskEvent, TaskState
+from dragoman.model.errors import DragomanError, Unavailable
+from dragoman.stores.sqlite.connection import unavailable
+from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
+
+MAX_BATCH = 256
+"""Operations in one transaction at most: bounds how long the first one waits for the last."""
+
+_LOG = logging.getLogger("dragoman.store")
+
+
+class Transaction:
+    """What an operation works with. It must check before it writes: a rule it breaks must leave nothing behind.
+
+    Attributes:
+        now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch.
+        epoch: the server's epoch.
+        events: the events to announce after the commit.
+        runs: the runs to execute after the commit.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, epoch: int) -> None:
+        self.execute = connection.execute
+        self.executemany = connection.executemany
+        self.epoch = epoch
+        self.now: int = connection.execute("SELECT now_ms FROM store_clock").fetchone()[0]
+        self.events: list[TaskEvent] = []
+        self.runs: list[RunRef] = []
+        self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * len(TaskState))
+
+    def count(self, scope_id: int, context_id: str, state: TaskState, step: int) -> None:
+        """Note that a visible task entered (`step` 1) or left (-1) a state; written once a batch."""
+        self._counts[scope_id, ""][state - 1] += step
+        self._counts[scope_id, context_id][state - 1] += step
+
+    def write_counts(self) -> None:
+        """Write the counters that the batch moved."""
+        rows = [(*key, *steps) for key, steps in self._counts.items() if any(steps)]
+        if rows:
+            self.executemany(_COUNT, rows)
+
+
+_STATES = [state.name.lower() for state in TaskState]
+_COUNT = (
+    f"INSERT INTO counter (scope_id, context_id, {', '.join(_STATES)}) VALUES (?, ?{', ?' * len(_STATES)}) "
+    f"ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _STATES)}"
+)
+
+Work = Callable[[Transaction], Any]
+
+
+class _Operation:
+    """One piece of work and the future, on its caller's loop, that waits for it."""
+
+    __slots__ = ("error", "future", "loop", "result", "work")
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
+class Writer:
+    """The writer thread. `run` may be called from any thread that runs an event loop."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        ownership: Ownership,
+        *,
+        announce: Callable[[Commit], None],
+        tend: Work,
+        noticed: Callable[[], None],
+        lost: Callable[[], None],
+    ) -> None:
+        """Prepare the thread.
+
+        Args:
+            connection: for this thread alone from now on.
+            ownership: checked in every transaction.
+            announce: called on the writer thread with what each commit made known.
+            tend: run every `HEARTBEAT_SECONDS` with the heartbeat (renewing leases).
+            noticed: called on the writer thread when another process (a CLI command) has written to the file.
+            lost: called on the writer thread, once, when another server has taken the file.
+        """
+        self._connection = connection
+        self._ownership = ownership
+        self._announce = announce
+        self._tend = tend
+        self._noticed = noticed
+        self._lost = lost
+        self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
+        self._refusal: Exception | None = None
+        self._foreign_writes = self._data_version()
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is waiting and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    async def run(self, work: Work) -> Any:
+        """Run `work` in a transaction and return its result once that is committed.
+
+        Raises:
+            DragomanError: as `work` raised it, or Unavailable when the store cannot do its work.
+        """
+        operation = _Operation(work)
+        self._queue.put(operation)
+        return await operation.future
+
+    def _work(self) -> None:
+        beat_at = time.monotonic() + HEARTBEAT_SECONDS
+        running = True
+        while running:
+            batch: list[_Operation] = []
+            try:
+                item = self._queue.get(timeout=max(0.0, beat_at - time.monotonic()))
+                while item is not None:
+                    batch.append(item)
+                    if len(batch) == MAX_BATCH:
+                        break
+                    item = self._queue.get_nowait()
+                else:
+                    running = False
+            except queue.Empty:
+                pass
+            if batch:
+                self._run_batch(batch)
+            if time.monotonic() >= beat_at:
+                self._beat()
+                beat_at = time.monotonic() + HEARTBEAT_SECONDS
+
+    def _run_batch(self, batch: list[_Operation]) -> None:
+        try:
+            self._transact(batch)
+        except sqlite3.Error as error:
+            self._roll_back()
+            if len(batch) == 1:
+                _LOG.exception("a write failed", exc_info=error)
+                batch[0].error = unavailable(error)
+            else:
+                for operation in batch:
+                    self._run_batch([operation])
+                return
+        except OwnershipLost:
+            self._roll_back()
+            self._give_up(batch)
+        except Exception as error:  # a fault of ours in one operation must not end the thread that serves all
+            self._roll_back()
+            if len(batch) > 1:
+                for operation in batch:
+                    self._run_batch([operation])
+                return
+            batch[0].error = error
+        _resolve(batch)
+
+    def _transact(self, batch: list[_Operation]) -> None:
+        if self._refusal is not None:
+            raise OwnershipLost
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._ownership.check(self._connection)
+        transaction = Transaction(self._connection, self._ownership.epoch)
+        for operation in batch:
+            operation.error = None
+            try:
+                operation.result = operation.work(transaction)
+            except DragomanError as error:
+                operation.error = error
+        transaction.write_counts()
+        self._connection.execute("COMMIT")
+        if transaction.events:
+            self._announce(Commit(transaction.events, transaction.runs))
+
+    def _beat(self) -> None:
+        if self._refusal is not None:
+            return
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._ownership.check(self._connection)
+            transaction = Transaction(self._connection, self._ownership.epoch)
+            self._ownership.beat(self._connection, transaction.now)
+            self._tend(transaction)
+            self._connection.execute("COMMIT")
+            version = self._data_version()
+            if version != self._foreign_writes:
+                self._foreign_writes = version
+                self._noticed()
+        except sqlite3.Error as error:
+            self._roll_back()
+            _LOG.error("the heartbeat could not be written: %s", error)
+        except OwnershipLost:
+            self._roll_back()
+            self._give_up([])
+
+    def _data_version(self) -> int:
+        # Changes when a connection other than this one has written.
+        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def _give_up(self, batch: list[_Operation]) -> None:
+        if self._refusal is None:
+            self._refusal = Unavailable("This server no longer owns its store; another one has taken over")
+            _LOG.critical("another server has taken the store over while this one did not run; ending")
+            self._lost()
+        for operation in batch:
+            operation.error = self._refusal
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                _LOG.error("a rollback failed: %s", error)
+
+
+def _resolve(batch: list[_Operation]) -> None:
+    """Hand the results over, waking each loop once."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Operation]] = defaultdict(list)
+    for operation in batch:
+        by_loop[operation.loop].append(operation)
+    for loop, operations in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, operations)
+        except RuntimeError:
+            # The loop is closed: whoever waited has gone, and what was committed stays committed.
+            continue
+
+
+def _settle(operations: list[_Operation]) -> None:
+    for operation in operations:
+        if operation.future.done():
+            continue
+        if operation.error is not None:
+            operation.future.set_exception(operation.error)
+        else:
+            operation.future.set_result(operation.result)
