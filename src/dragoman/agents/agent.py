@@ -1,0 +1,219 @@
+"""Agent: a card plus a handler."""
+
+import re
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.agents.handler import Runner, runner
+from dragoman.gateway.execute import Execution
+from dragoman.gateway.extensions import IDEMPOTENCY
+from dragoman.gateway.ports import AgentSettings
+from dragoman.model.card import AgentCard, AgentInterface, Capabilities, Provider, Skill
+
+H = TypeVar("H", bound=Callable[..., Any])
+Hook = Callable[[], Awaitable[None] | None]
+
+ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
+
+
+class AgentError(Exception):
+    """An agent is not fit to be served; the message names the agent, the place and the remedy."""
+
+
+class Agent:
+    """An agent: what its card says, and the handler that answers messages.
+
+    A handler takes a Run and may be `async def` or `def`, return its result or yield it in chunks:
+
+        agent = Agent(id="greeter", name="Greeter", description="Greets.", skills=[...])
+
+        @agent.handler
+        async def greet(run: Run) -> str:
+            return f"Hello, {run.text}!"
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        name: str = "",
+        description: str = "",
+        version: str = "1.0.0",
+        skills: Sequence[Skill] = (),
+        replies: str = "task",
+        input_modes: Sequence[str] = ("text/plain",),
+        output_modes: Sequence[str] = ("text/plain",),
+        streaming: bool = True,
+        provider: Provider | None = None,
+        documentation_url: str = "",
+        icon_url: str = "",
+        strict_input_modes: bool = True,
+        idempotency: str = "always",
+        on_lost_worker: str = "retry",
+        max_attempts: int = 3,
+        deadline: float = 3600.0,
+        max_runs: int = 100,
+    ) -> None:
+        """Describe an agent.
+
+        Args:
+            id: its name in URLs: lower-case letters, digits, `_` and `-`, at most 63.
+            name: its name for people; the id if left out.
+            description: what it does.
+            version: the agent's own version.
+            skills: what it can do; one made from name and description if left out.
+            replies: "task" (every message becomes a task), "message" (a bare message each) or "either".
+            input_modes: media types of parts that it takes; `*/*` for all.
+            output_modes: media types that it may answer with.
+            streaming: whether callers may stream.
+            provider, documentation_url, icon_url: shown in the card.
+            strict_input_modes: refuse parts of other media types.
+            idempotency: "always" (a repeated messageId is the same message) or "requested".
+            on_lost_worker: "retry" enters a run again that a crash interrupted; "fail" ends it as FAILED.
+            max_attempts: how often a run is entered at most.
+            deadline: seconds after which a run is ended as FAILED.
+            max_runs: runs at a time; further ones wait.
+
+        Raises:
+            AgentError: a value is not allowed.
+        """
+        frame = sys._getframe(1)
+        self.place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        self.id = id
+        self.name = name or id
+        self.description = description or f"The agent {self.name}."
+        self.version = version
+        self.skills = tuple(skills) or (
+            Skill(id=id, name=self.name, description=self.description, tags=(id,)),
+        )
+        self.output_modes = tuple(output_modes)
+        self.provider = provider
+        self.documentation_url = documentation_url
+        self.icon_url = icon_url
+        self.settings = AgentSettings(
+            replies=replies,
+            capabilities=Capabilities(
+                streaming=streaming, extensions=(IDEMPOTENCY,) if idempotency == "requested" else ()
+            ),
+            input_modes=tuple(input_modes),
+            strict_input_modes=strict_input_modes,
+            idempotency=idempotency,
+            on_lost_worker=on_lost_worker,
+            max_attempts=max_attempts,
+            deadline=deadline,
+            max_runs=max_runs,
+        )
+        self._runner: Runner | None = None
+        self._startup: list[Hook] = []
+        self._shutdown: list[Hook] = []
+        self.check()
+
+    @classmethod
+    def from_function(cls, function: Callable[[str], Any], *, id: str = "", **card: Any) -> "Agent":
+        """Return an agent of a plain function from text to an answer. Its name and docstring make the card.
+
+        Raises:
+            AgentError: as `Agent`.
+        """
+        summary = (function.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+        card = {"name": function.__name__.replace("_", " "), "description": summary, **card}
+        agent = cls(id=id or function.__name__.lower(), **card)
+        agent.place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        agent._runner = runner(function, takes_text=True)
+        return agent
+
+    def handler(self, function: H) -> H:
+        """Make `function` the agent's handler (a decorator)."""
+        self._runner = runner(function, takes_text=False)
+        return function
+
+    def on_startup(self, hook: Hook) -> Hook:
+        """Have `hook` called on the agent's loop before the first run (a decorator)."""
+        self._startup.append(hook)
+        return hook
+
+    def on_shutdown(self, hook: Hook) -> Hook:
+        """Have `hook` called on the agent's loop after the last run (a decorator)."""
+        self._shutdown.append(hook)
+        return hook
+
+    @property
+    def has_handler(self) -> bool:
+        """Whether there is a handler."""
+        return self._runner is not None
+
+    def card(self, interfaces: tuple[AgentInterface, ...]) -> AgentCard:
+        """Return the agent's card, with the interfaces that it is served at."""
+        return AgentCard(
+            name=self.name,
+            description=self.description,
+            version=self.version,
+            interfaces=interfaces,
+            capabilities=self.settings.capabilities,
+            skills=self.skills,
+            input_modes=self.settings.input_modes,
+            output_modes=self.output_modes,
+            provider=self.provider,
+            documentation_url=self.documentation_url,
+            icon_url=self.icon_url,
+        )
+
+    def configure(self, **changes: Any) -> None:
+        """Replace settings by those of the configuration.
+
+        Raises:
+            AgentError: a value is not allowed.
+        """
+        self.settings = msgspec.structs.replace(self.settings, **changes)
+        self.check()
+
+    def check(self) -> None:
+        """Make sure that the agent can be served.
+
+        Raises:
+            AgentError: it cannot.
+        """
+        settings = self.settings
+        rules = [
+            (bool(re.fullmatch(ID_PATTERN, self.id)), f"id {self.id!r} must match {ID_PATTERN}"),
+            (
+                settings.replies in ("task", "message", "either"),
+                'replies must be "task", "message" or "either"',
+            ),
+            (settings.idempotency in ("always", "requested"), 'idempotency must be "always" or "requested"'),
+            (settings.on_lost_worker in ("retry", "fail"), 'on_lost_worker must be "retry" or "fail"'),
+            (settings.max_attempts >= 1, "max_attempts must be at least 1"),
+            (settings.deadline > 0, "deadline must be above 0 seconds"),
+            (settings.max_runs >= 1, "max_runs must be at least 1"),
+            (
+                bool(settings.input_modes and self.output_modes),
+                "input_modes and output_modes must not be empty",
+            ),
+        ]
+        for holds, rule in rules:
+            if not holds:
+                raise AgentError(f"{self.place}: agent {self.id!r}: {rule}")
+
+    async def startup(self) -> None:
+        """See `gateway.execute.AgentRuntime`."""
+        await _call(self._startup)
+
+    async def shutdown(self) -> None:
+        """See `gateway.execute.AgentRuntime`."""
+        await _call(self._shutdown)
+
+    async def run(self, execution: Execution) -> None:
+        """See `gateway.execute.AgentRuntime`."""
+        if self._runner is None:
+            raise AgentError(f"{self.place}: agent {self.id!r} has no handler")
+        await self._runner(execution)
+
+
+async def _call(hooks: Sequence[Hook]) -> None:
+    for hook in hooks:
+        pending = hook()
+        if pending is not None:
+            await pending

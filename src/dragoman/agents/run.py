@@ -1,0 +1,303 @@
+"""Run: what a handler is given. The message it answers, and the acts it may do.
+
+`Run` is for `async` handlers: its acts are awaited. `BlockingRun` is for plain ones, which run in a thread: its
+acts block. The two have the same names.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from dragoman.agents.outcome import as_artifact, as_message
+from dragoman.gateway.execute import Execution
+from dragoman.model import (
+    Artifact,
+    ArtifactChunk,
+    Message,
+    Part,
+    StatusChange,
+    TaskState,
+)
+from dragoman.model.ids import new_id
+from dragoman.model.message import text_of
+from dragoman.model.payload import pack_object, unpack
+
+T = TypeVar("T")
+
+Content = str | Part | Artifact | dict[str, Any] | list[Any]
+"""What an act takes as content: text, a part, an artifact, or a JSON value (a data part)."""
+
+
+class _Facts:
+    """What both kinds of Run know of the request."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._ref = execution.ref
+
+    @property
+    def message(self) -> Message:
+        """The message to answer: the newest one of the caller."""
+        return self._ref.messages[-1]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the message."""
+        return self.message.parts
+
+    @property
+    def text(self) -> str:
+        """The text parts of the message, joined by newlines."""
+        return text_of(self.message.parts)
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """All messages of the caller to this task, oldest first, the newest included."""
+        return self._ref.messages
+
+    @property
+    def reference_task_ids(self) -> tuple[str, ...]:
+        """Ids of earlier tasks that the message refers to."""
+        return self.message.reference_task_ids
+
+    @property
+    def id(self) -> str:
+        """The same for every attempt of this run, and for no other: an idempotency key for effects outside."""
+        return self._ref.lease.task_id
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task."""
+        return self._ref.lease.task_id
+
+    @property
+    def context_id(self) -> str:
+        """The id of the conversation that the task belongs to."""
+        return self._ref.context_id
+
+    @property
+    def attempt(self) -> int:
+        """How often this run was entered, this time included; above 1 after a crash."""
+        return self._ref.attempt
+
+    @property
+    def deadline(self) -> float:
+        """When the run will be stopped, in seconds since 1970 UTC."""
+        return self._ref.deadline_at / 1000
+
+    @property
+    def principal(self) -> str:
+        """The name of the caller."""
+        return self._ref.scope.principal
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the caller."""
+        return self._ref.scope.tenant
+
+    @property
+    def accepted_output_modes(self) -> tuple[str, ...]:
+        """Media types that the caller can take, best first; empty if it did not say."""
+        return self._ref.request.accepted_output_modes
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """URIs of the extensions that are active for this request."""
+        return self._ref.request.extensions
+
+    @property
+    def metadata(self) -> Any:
+        """The metadata of the request; `None` if there is none. The message has metadata of its own."""
+        return unpack(self._ref.request.metadata)
+
+    def _status(
+        self, state: TaskState, text: Content | None, metadata: dict[str, Any] | None = None
+    ) -> StatusChange:
+        message = None
+        if text is not None:
+            message = as_message(text, task_id=self.task_id, context_id=self.context_id)
+        return StatusChange(state, message, pack_object(metadata))
+
+    def _artifact(
+        self, content: Content, artifact_id: str | None, name: str, description: str, append: bool, last: bool
+    ) -> ArtifactChunk:
+        artifact = as_artifact(content, artifact_id=artifact_id, name=name, description=description)
+        return ArtifactChunk(artifact, append=append, last_chunk=last)
+
+
+class Run(_Facts):
+    """One attempt at answering a message, for an async handler."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was stopped (cancelled, expired or taken over). The handler is cancelled as well."""
+        return self._execution.cancelled.is_set()
+
+    async def working(self, text: Content | None = None, *, metadata: dict[str, Any] | None = None) -> None:
+        """Tell that the work goes on (WORKING), with a word about it. May be repeated.
+
+        Raises:
+            IllegalChange: the run has ended.
+            Fenced: the run was stopped. Every act can raise these two.
+        """
+        await self._execution.act(self._status(TaskState.WORKING, text, metadata))
+
+    async def artifact(
+        self,
+        content: Content,
+        *,
+        artifact_id: str | None = None,
+        name: str = "",
+        description: str = "",
+        last: bool = True,
+    ) -> str:
+        """Add an artifact, or replace the one with this id, and return its id. With `last=False` more will follow."""
+        chunk = self._artifact(content, artifact_id, name, description, append=False, last=last)
+        await self._execution.act(chunk)
+        return chunk.artifact.artifact_id
+
+    async def append(self, artifact_id: str, content: Content, *, last: bool = False) -> None:
+        """Add a piece to an artifact that was begun with `artifact(..., last=False)`."""
+        await self._execution.act(self._artifact(content, artifact_id, "", "", append=True, last=last))
+
+    async def reply(self, content: Content | Message) -> None:
+        """Answer with a bare message and end the run.
+
+        An agent that replies with tasks, or whose run shows as a task already, completes the task with it.
+        """
+        message = as_message(content, task_id=self.task_id, context_id=self.context_id)
+        await self._execution.reply(message)
+
+    async def complete(self, text: Content | None = None) -> None:
+        """End the run as COMPLETED. Not needed: a handler that returns has completed."""
+        await self._execution.act(self._status(TaskState.COMPLETED, text))
+
+    async def fail(self, text: Content) -> None:
+        """End the run as FAILED, saying why to the caller."""
+        await self._execution.act(self._status(TaskState.FAILED, text))
+
+    async def reject(self, text: Content) -> None:
+        """End the run as REJECTED: the agent will not do what was asked."""
+        await self._execution.act(self._status(TaskState.REJECTED, text))
+
+    async def step(self, name: str, perform: Callable[[], Awaitable[T] | T]) -> T:
+        """Do something once for this run, and return its result also on a later attempt without doing it again.
+
+        Effects outside (a payment, a mail, a paid model call) belong in a step. The result must be a JSON value.
+        `perform` runs at least once: it is repeated if the server dies before its result is saved.
+
+        Raises:
+            ValueError, TypeError: the result has no JSON form.
+        """
+
+        async def once() -> Any:
+            result = perform()
+            return await result if inspect.isawaitable(result) else result
+
+        result: T = await self._execution.step(name, once)
+        return result
+
+
+class BlockingRun(_Facts):
+    """One attempt at answering a message, for a plain handler in a thread. See `Run` for what each act promises."""
+
+    def __init__(self, execution: Execution, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(execution)
+        self._loop = loop
+        self._run = Run(execution)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was stopped. Nothing interrupts a thread: a long handler should look at this."""
+        return self._execution.cancelled.is_set()
+
+    def wait_cancelled(self, timeout: float) -> bool:
+        """Sleep for up to `timeout` seconds, and return early and `True` if the run is stopped meanwhile."""
+        return self._execution.cancelled.wait(timeout)
+
+    def working(self, text: Content | None = None, *, metadata: dict[str, Any] | None = None) -> None:
+        """See `Run.working`."""
+        self._await(self._run.working(text, metadata=metadata))
+
+    def artifact(
+        self,
+        content: Content,
+        *,
+        artifact_id: str | None = None,
+        name: str = "",
+        description: str = "",
+        last: bool = True,
+    ) -> str:
+        """See `Run.artifact`."""
+        return self._await(
+            self._run.artifact(
+                content, artifact_id=artifact_id, name=name, description=description, last=last
+            )
+        )
+
+    def append(self, artifact_id: str, content: Content, *, last: bool = False) -> None:
+        """See `Run.append`."""
+        self._await(self._run.append(artifact_id, content, last=last))
+
+    def reply(self, content: Content | Message) -> None:
+        """See `Run.reply`."""
+        self._await(self._run.reply(content))
+
+    def complete(self, text: Content | None = None) -> None:
+        """See `Run.complete`."""
+        self._await(self._run.complete(text))
+
+    def fail(self, text: Content) -> None:
+        """See `Run.fail`."""
+        self._await(self._run.fail(text))
+
+    def reject(self, text: Content) -> None:
+        """See `Run.reject`."""
+        self._await(self._run.reject(text))
+
+    def step(self, name: str, perform: Callable[[], T]) -> T:
+        """See `Run.step`."""
+
+        async def once() -> T:
+            return await asyncio.to_thread(perform)
+
+        result: T = self._await(self._execution.step(name, once))
+        return result
+
+    def _await(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+class Chunks:
+    """Streams what a generator yields into one artifact: text and parts are appended, the last chunk is marked.
+
+    An artifact that is yielded whole stands by itself.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._artifact_id = ""
+        self._held: Artifact | None = None
+
+    async def add(self, content: Content) -> None:
+        """Take one more chunk. It is held back until it is known whether another one follows."""
+        if isinstance(content, Artifact):
+            await self._execution.act(ArtifactChunk(content, last_chunk=True))
+            return
+        held, self._held = self._held, as_artifact(content, artifact_id=self._artifact_id or new_id())
+        if held is not None:
+            await self._execution.act(self._chunk(held, last=False))
+
+    async def finish(self) -> None:
+        """Send the last chunk, marked as such, and complete the task."""
+        done = StatusChange(TaskState.COMPLETED)
+        if self._held is None:
+            await self._execution.act(done)
+        else:
+            await self._execution.act(self._chunk(self._held, last=True), done)
+
+    def _chunk(self, artifact: Artifact, *, last: bool) -> ArtifactChunk:
+        append = bool(self._artifact_id)
+        self._artifact_id = artifact.artifact_id
+        return ArtifactChunk(artifact, append=append, last_chunk=last)

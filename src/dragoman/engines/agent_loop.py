@@ -1,0 +1,152 @@
+"""The event loop, on a thread of its own, on which one agent's handlers run.
+
+Nothing that a handler does to its loop or thread reaches the loop that serves requests, or another agent's.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+from dragoman.gateway.execute import AgentRuntime, Execution, execute
+from dragoman.gateway.ports import Lease, RunRef, TaskStore
+
+_LOG = logging.getLogger("dragoman.engine")
+
+GRACE = 10.0
+"""Seconds that a stopped handler may take to end before its place is given to another run."""
+
+
+class AgentLoop:
+    """Runs one agent's handlers, at most `settings.max_runs` at a time, in the order of arrival."""
+
+    def __init__(self, agent: AgentRuntime, store: TaskStore, loop: asyncio.AbstractEventLoop) -> None:
+        self._agent = agent
+        self._store = store
+        self._loop = loop
+        self._waiting: deque[RunRef] = deque()
+        self._running: dict[str, tuple[asyncio.Task[None], Execution]] = {}
+        self._known: set[str] = set()
+        self._draining = False
+        self._idle = threading.Event()
+        self._idle.set()
+        self._thread = threading.Thread(target=self._serve, name=f"agent-{agent.id}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread and run the agent's startup hooks.
+
+        Raises:
+            Exception: as a startup hook raised it.
+        """
+        self._loop.set_default_executor(self._executor())
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._agent.startup(), self._loop).result()
+
+    def dispatch(self, run: RunRef) -> None:
+        """Have a run executed as soon as there is room; may be called from any thread."""
+        self._idle.clear()
+        self._known.add(run.lease.task_id)
+        self._loop.call_soon_threadsafe(self._arrive, run)
+
+    def stop(self, task_id: str) -> None:
+        """Stop the handler of a run; may be called from any thread."""
+        if task_id in self._known:
+            entry = self._running.get(task_id)
+            if entry is not None:
+                # A handler in a thread looks at this flag, also when the loop is blocked.
+                entry[1].stop()
+            self._loop.call_soon_threadsafe(self._stop, task_id)
+
+    def leases(self) -> list[Lease]:
+        """Return the leases of what is running here."""
+        return [execution.ref.lease for _, execution in list(self._running.values())]
+
+    def count(self) -> tuple[int, int]:
+        """Return how many runs are running and how many wait."""
+        return len(self._running), len(self._waiting)
+
+    def drain(self, timeout: float) -> bool:
+        """Let what is running end, start nothing new; return whether all ended within `timeout` seconds."""
+        self._draining = True
+        self._loop.call_soon_threadsafe(self._check_idle)
+        return self._idle.wait(timeout)
+
+    def close(self) -> None:
+        """Cancel what is left, run the shutdown hooks and end the thread, waiting for neither for long."""
+        with contextlib.suppress(TimeoutError, RuntimeError):
+            asyncio.run_coroutine_threadsafe(self._shutdown(), self._loop).result(timeout=2.0)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=1.0)
+
+    def _executor(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._agent.settings.max_runs, thread_name_prefix=f"agent-{self._agent.id}")
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _arrive(self, run: RunRef) -> None:
+        self._waiting.append(run)
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._waiting and not self._draining and len(self._running) < self._agent.settings.max_runs:
+            run = self._waiting.popleft()
+            execution = Execution(self._store, run, self._agent.settings)
+            task = self._loop.create_task(execute(execution, self._agent.run))
+            self._running[run.lease.task_id] = task, execution
+            task.add_done_callback(lambda task, run=run: self._done(run, task))  # type: ignore[misc]
+
+    def _done(self, run: RunRef, task: asyncio.Task[None]) -> None:
+        entry = self._running.get(run.lease.task_id)
+        if entry is not None and entry[0] is task:
+            self._leave(run.lease.task_id)
+        if not task.cancelled() and task.exception() is not None:
+            _LOG.error(
+                "a run could not be ended", exc_info=task.exception(), extra={"task_id": run.lease.task_id}
+            )
+
+    def _leave(self, task_id: str) -> None:
+        del self._running[task_id]
+        self._known.discard(task_id)
+        self._fill()
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        if not self._running and (self._draining or not self._waiting):
+            self._idle.set()
+
+    def _stop(self, task_id: str) -> None:
+        entry = self._running.get(task_id)
+        if entry is None:
+            self._waiting = deque(run for run in self._waiting if run.lease.task_id != task_id)
+            self._known.discard(task_id)
+            self._check_idle()
+            return
+        task, execution = entry
+        execution.stop()
+        task.cancel()
+        self._loop.call_later(GRACE, self._abandon, task_id, task)
+
+    def _abandon(self, task_id: str, task: asyncio.Task[None]) -> None:
+        entry = self._running.get(task_id)
+        if entry is None or entry[0] is not task:
+            return
+        _LOG.warning(
+            "a stopped handler did not end within %g s and was abandoned", GRACE, extra={"task_id": task_id}
+        )
+        # Its thread, if it has one, is lost until it ends by itself: give the others a pool without it.
+        self._loop.set_default_executor(self._executor())
+        self._leave(task_id)
+
+    async def _shutdown(self) -> None:
+        tasks = [task for task, _ in self._running.values()]
+        for task, execution in list(self._running.values()):
+            execution.stop()
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+        await self._agent.shutdown()

@@ -1,0 +1,148 @@
+"""The embedded engine: runs execute in the server's own process, each agent on a loop of its own."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from dragoman.engines.agent_loop import AgentLoop
+from dragoman.gateway.execute import AgentRuntime
+from dragoman.gateway.ports import Lease, LostRun, RunRef, TaskStore
+
+_LOG = logging.getLogger("dragoman.engine")
+
+SHOW_AFTER = 0.25
+"""Seconds after which a run that did nothing yet shows as a WORKING task."""
+
+_TICK = 0.1
+
+
+class EmbeddedEngine:
+    """Implements `gateway.ports.Engine` in this process. All methods are called on the serving loop."""
+
+    def __init__(
+        self,
+        agents: Iterable[AgentRuntime],
+        store: TaskStore,
+        *,
+        sweep: float,
+        new_loop: Callable[[], asyncio.AbstractEventLoop],
+    ) -> None:
+        """Prepare the engine.
+
+        Args:
+            agents: the agents to run.
+            store: where their runs are.
+            sweep: seconds between two looks for runs that are past their deadline or were left lying.
+            new_loop: makes an event loop for an agent.
+        """
+        self._agents = {agent.id: agent for agent in agents}
+        self._store = store
+        self._sweep = sweep
+        self._loops = {agent.id: AgentLoop(agent, store, new_loop()) for agent in self._agents.values()}
+        self._fresh: dict[str, tuple[float, Lease]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._noticed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Start the agents, then take over what an earlier server left unfinished."""
+        for loop in self._loops.values():
+            await asyncio.to_thread(loop.start)
+        await self.recover()
+        workers = (self._show_slow_runs(), self._sweep_worker(), self._stop_worker())
+        self._tasks = [asyncio.create_task(worker) for worker in workers]
+
+    async def stop_serving(self, drain: float) -> None:
+        """Let handlers finish for up to `drain` seconds, then end them; the next server takes over what is left."""
+        for task in self._tasks:
+            task.cancel()
+        until = time.monotonic() + drain
+        waits = [
+            asyncio.to_thread(loop.drain, max(0.0, until - time.monotonic())) for loop in self._loops.values()
+        ]
+        await asyncio.gather(*waits)
+        await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self._loops.values()))
+
+    def dispatch(self, run: RunRef) -> None:
+        """See `Engine.dispatch`."""
+        loop = self._loops.get(run.scope.agent)
+        if loop is None:
+            return
+        if self._agents[run.scope.agent].settings.replies != "message":
+            self._fresh[run.lease.task_id] = time.monotonic() + SHOW_AFTER, run.lease
+        loop.dispatch(run)
+
+    def stop(self, task_id: str) -> None:
+        """See `Engine.stop`."""
+        for loop in self._loops.values():
+            loop.stop(task_id)
+
+    def look_again(self) -> None:
+        """Find out whether a run was stopped by another process; called when one has written to the store."""
+        self._noticed.set()
+
+    def settle(self, task_id: str) -> None:
+        """Note that a run has acted: it needs no showing."""
+        self._fresh.pop(task_id, None)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return, for each agent, how many runs are running and how many wait."""
+        return {agent_id: loop.count() for agent_id, loop in self._loops.items()}
+
+    async def recover(self) -> None:
+        """Take over, or end, every run that no living server holds."""
+        for run in await self._store.lost():
+            agent = self._agents.get(run.scope.agent)
+            if agent is None:
+                continue
+            settings = agent.settings
+            if settings.on_lost_worker == "fail":
+                await self._give_up(
+                    run, "The server was interrupted; the outcome is unknown and was not retried."
+                )
+            elif run.attempt >= settings.max_attempts:
+                await self._give_up(
+                    run, f"The run was interrupted {run.attempt} times and is not tried again."
+                )
+            elif await self._store.take_over(run):
+                _LOG.info("took over a lost run", extra={"task_id": run.task_id, "attempt": run.attempt + 1})
+
+    async def _give_up(self, run: LostRun, text: str) -> None:
+        reveal = self._agents[run.scope.agent].settings.replies != "message"
+        await self._store.give_up(run, text, reveal=reveal)
+
+    async def _show_slow_runs(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            now = time.monotonic()
+            slow = [(task_id, lease) for task_id, (due, lease) in self._fresh.items() if due <= now]
+            if not slow:
+                continue
+            for task_id, _ in slow:
+                self._fresh.pop(task_id, None)
+            try:
+                await self._store.begin_work([lease for _, lease in slow])
+            except Exception as error:  # the next tick must come, whatever became of this one
+                _LOG.warning("slow runs could not be shown as working: %s", type(error).__name__)
+
+    async def _sweep_worker(self) -> None:
+        while True:
+            await asyncio.sleep(self._sweep)
+            try:
+                for event in await self._store.expire():
+                    _LOG.warning("a run passed its deadline", extra={"task_id": event.task_id})
+                    self.stop(event.task_id)
+                await self.recover()
+            except Exception as error:  # the next sweep must come, whatever became of this one
+                _LOG.warning("a sweep failed: %s", type(error).__name__)
+
+    async def _stop_worker(self) -> None:
+        while True:
+            await self._noticed.wait()
+            self._noticed.clear()
+            leases = [lease for loop in self._loops.values() for lease in loop.leases()]
+            try:
+                for task_id in await self._store.fenced(leases):
+                    self.stop(task_id)
+            except Exception as error:  # the next notice must be heard, whatever became of this one
+                _LOG.warning("runs stopped elsewhere could not be looked up: %s", type(error).__name__)
