@@ -1,0 +1,313 @@
+"""Building a server: the only place where concrete classes meet."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import uvicorn
+import uvloop
+
+from dragoman.agents import Agent, AgentError
+from dragoman.agents.load import load_attribute, load_file
+from dragoman.bindings.asgi import AsgiApp
+from dragoman.bindings.directory import Directory, ServedAgent
+from dragoman.bindings.fixed import FixedEndpoints
+from dragoman.bindings.pipeline import Pipeline
+from dragoman.cards import CardFile, interfaces
+from dragoman.config import Config, ConfigError, host_and_port, is_loopback, seconds
+from dragoman.engines import EmbeddedEngine
+from dragoman.gateway import Gateway, Hub
+from dragoman.gateway.ports import Commit
+from dragoman.model.errors import Unavailable
+from dragoman.model.event import acts
+from dragoman.protocol.registry import load_versions
+from dragoman.protocol.spec import ProtocolSpec
+from dragoman.stores.sqlite import SqliteStore
+from dragoman.telemetry.logs import LogSink
+from dragoman.telemetry.metrics import Metrics
+
+_LOG = logging.getLogger("dragoman.server")
+
+DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
+
+
+def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
+    """Return the agents to serve: those of the configuration and the files, or else the demo agents.
+
+    Raises:
+        AgentError: one cannot be loaded or served.
+    """
+    agents: list[Agent] = []
+    for agent_id, table in config.agents.items():
+        agent = load_attribute(table.python)
+        agent.id = agent_id
+        changes = {
+            name: getattr(table, name)
+            for name in (
+                "idempotency",
+                "input_modes",
+                "strict_input_modes",
+                "on_lost_worker",
+                "max_attempts",
+                "max_runs",
+            )
+            if getattr(table, name) is not None
+        }
+        if table.deadline is not None:
+            changes["deadline"] = seconds(table.deadline, f"agents.{agent_id}.deadline")
+        agent.configure(**changes)
+        agents.append(agent)
+    for file in files:
+        agents.extend(load_file(file))
+    if not agents:
+        agents = [load_attribute(reference) for reference in DEMO_AGENTS]
+    places: dict[str, str] = {}
+    for agent in agents:
+        if agent.id in places:
+            raise AgentError(f"{agent.place}: the agent id {agent.id!r} is taken by {places[agent.id]}")
+        places[agent.id] = agent.place
+    return agents
+
+
+def database_path(config: Config, data: Path) -> Path:
+    """Return where the SQLite file is: `store.url`, or `dragoman.db` in the data folder."""
+    return Path(config.store.url.removeprefix("sqlite:///")) if config.store.url else data / "dragoman.db"
+
+
+def check_listen(config: Config) -> tuple[str, int]:
+    """Return the host and port to listen at.
+
+    Raises:
+        ConfigError: others could reach it although nobody would have to prove who they are.
+    """
+    host, port = host_and_port(config.server.listen)
+    if not is_loopback(host):
+        raise ConfigError(
+            f"server.listen = {config.server.listen}: this build authenticates nobody, so it listens on loopback only. "
+            "Listen on 127.0.0.1 and put a proxy that authenticates in front"
+        )
+    return host, port
+
+
+class Service:
+    """A server made of its parts. Built on the loop that serves."""
+
+    def __init__(
+        self, config: Config, agents: Sequence[Agent], *, data: Path, base_url: str, log: LogSink
+    ) -> None:
+        """Put the parts together and take the store.
+
+        Args:
+            config: the configuration.
+            agents: the agents to serve.
+            data: the data folder.
+            base_url: the origin and base path that cards advertise.
+            log: where log lines go.
+
+        Raises:
+            StoreError: the store cannot be used.
+            ConfigError: a version is switched on that this build has not.
+        """
+        self.lost = asyncio.Event()
+        self._drain = seconds(config.server.drain, "server.drain")
+        versions = load_versions()
+        served = {agent.id: _served(agent, config, versions, base_url) for agent in agents}
+        self._hub = Hub()
+        self._store = SqliteStore(
+            database_path(config, data),
+            lease=seconds(config.engine.lease, "engine.lease"),
+            on_lost=self.lost.set,
+            on_noticed=self._notice,
+        )
+        self._engine = EmbeddedEngine(
+            agents,
+            self._store,
+            sweep=seconds(config.engine.sweep, "engine.sweep"),
+            new_loop=uvloop.new_event_loop,
+        )
+        self._store.on_commit(self._committed)
+        gateway = Gateway(self._store, self._engine, self._hub)
+        directory = Directory(served, versions, _default(config, agents))
+        metrics = Metrics(versions, self._gauges)
+        fixed = FixedEndpoints(directory, metrics, self._unready)
+        self.asgi = AsgiApp(
+            Pipeline(gateway, directory, fixed, metrics, log),
+            body_limit=config.limits.body,
+            base_path=config.server.base_path,
+            body_seconds=seconds(config.limits.body_time, "limits.body_time"),
+        )
+
+    async def start(self) -> None:
+        """Start the agents and take up what an earlier server left."""
+        await self._engine.start()
+
+    async def stop(self) -> None:
+        """Let what runs end, within the drain time, and let the store go."""
+        await self._engine.stop_serving(self._drain)
+        await asyncio.to_thread(self._store.close)
+
+    def _committed(self, commit: Commit) -> None:
+        for run in commit.runs:
+            self._engine.dispatch(run)
+        for event in commit.events:
+            if acts(event.change):
+                self._engine.settle(event.task_id)
+        self._hub.publish(commit.events)
+
+    def _notice(self) -> None:
+        self._hub.look_again()
+        self._engine.look_again()
+
+    async def _unready(self) -> Sequence[str]:
+        try:
+            await self._store.check()
+        except Unavailable as error:
+            return [error.message]
+        return []
+
+    def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
+        for agent, (running, waiting) in self._engine.counts().items():
+            labels = {"agent": agent}
+            yield "dragoman_runs_running", "Runs being executed", {**labels}, running
+            yield "dragoman_runs_waiting", "Runs waiting for room", {**labels}, waiting
+        yield "dragoman_observers", "Waits and streams that follow a task", {}, self._hub.count()
+        yield "dragoman_streams", "Open streams", {}, self.asgi.open_streams()
+
+
+def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str) -> ServedAgent:
+    table = config.agents.get(agent.id)
+    wanted = table.versions if table is not None else None
+    unknown = [version for version in wanted or () if version not in versions]
+    if unknown:
+        raise ConfigError(
+            f"agents.{agent.id}.versions: {unknown[0]} is not in this build, which has {', '.join(versions)}"
+        )
+    chosen = {version: spec for version, spec in versions.items() if wanted is None or version in wanted}
+    if not chosen:
+        raise ConfigError(f"agents.{agent.id}.versions must name at least one version")
+    card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()))
+    now = time.time()
+    cards = {version: CardFile(spec.encode_card(card), now) for version, spec in chosen.items()}
+    return ServedAgent(
+        id=agent.id, settings=agent.settings, versions=chosen, cards=cards, unnamed=next(iter(chosen))
+    )
+
+
+def _default(config: Config, agents: Sequence[Agent]) -> str | None:
+    for agent_id, table in config.agents.items():
+        if table.default:
+            return agent_id
+    return agents[0].id if len(agents) == 1 else None
+
+
+Started = Callable[[str, Sequence[Agent], Path], None]
+
+
+async def serve(config: Config, files: Sequence[Path], *, data: Path, log: LogSink, started: Started) -> int:
+    """Serve until SIGINT or SIGTERM comes or the store is lost; return the exit code.
+
+    Args:
+        config: the configuration.
+        files: files of agents to serve beside those of the configuration.
+        data: the data folder.
+        log: where log lines go.
+        started: called once requests are answered, with the server's base URL, the agents and the store's path.
+
+    Raises:
+        ConfigError, AgentError, StoreError: it cannot start; the message says why.
+    """
+    host, port = check_listen(config)
+    agents = load_agents(config, files)
+    listener = _listen(host, port)
+    try:
+        local_url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+        base_url = (config.server.public_url or local_url) + config.server.base_path
+        service = Service(config, agents, data=data, base_url=base_url, log=log)
+        await service.start()
+        url = local_url + config.server.base_path
+        return await _run(service, listener, lambda: started(url, agents, database_path(config, data)))
+    finally:
+        listener.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen on {host}:{port}: {error.strerror}. Is another server there? --listen names another place"
+        ) from error
+    return listener
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its own signal handling, which would stop things in another order than ours."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = started
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and tell."""
+        await super().startup(sockets)
+        self._on_started()
+
+
+async def _run(service: Service, listener: socket.socket, started: Callable[[], None]) -> int:
+    """Answer requests until a signal comes or the store is lost, then stop in order; return the exit code."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    server = _Uvicorn(
+        uvicorn.Config(
+            service.asgi,
+            http="httptools",
+            loop="uvloop",
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        ),
+        started,
+    )
+    serving = asyncio.create_task(server.serve([listener]))
+    reasons = [asyncio.create_task(stop.wait()), asyncio.create_task(service.lost.wait())]
+    await asyncio.wait([*reasons, serving], return_when=asyncio.FIRST_COMPLETED)
+    _LOG.info("stopping: no new requests are taken")
+    server.should_exit = True
+    service.asgi.end_streams()
+    await service.stop()
+    server.force_exit = True
+    await serving
+    for reason in reasons:
+        reason.cancel()
+    return EXIT_LOST if service.lost.is_set() else 0
+
+
+KEEP_ALIVE_SECONDS = 75
+"""Seconds that an idle connection is kept: longer than proxies usually do, so that they are the ones to close."""
+
+EXIT_LOST = 1
+"""The exit code of a server whose store another one has taken over."""

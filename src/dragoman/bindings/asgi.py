@@ -1,0 +1,232 @@
+"""The ASGI edge: reads requests, writes replies, notices callers that go away."""
+
+import asyncio
+import itertools
+import os
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from dragoman.bindings.exchange import RawRequest, Reply, StreamReply
+from dragoman.bindings.pipeline import Pipeline
+from dragoman.model.errors import BodyTooLarge, RequestTimeout
+from dragoman.protocol.headers import Headers
+
+AsgiMessage = dict[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+
+BODY_SECONDS = 30.0
+WATCH_AFTER = 1.0
+"""Seconds that a request may wait before it is watched whether its caller is still there."""
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class AsgiApp:
+    """The server as an ASGI application."""
+
+    def __init__(
+        self, pipeline: Pipeline, *, body_limit: int, base_path: str = "", body_seconds: float = BODY_SECONDS
+    ) -> None:
+        """Prepare the application.
+
+        Args:
+            pipeline: answers requests.
+            body_limit: bytes that a body may have.
+            base_path: the path under which everything stands, without a final slash.
+            body_seconds: seconds within which a body must be whole.
+        """
+        self._pipeline = pipeline
+        self._body_limit = body_limit
+        self._base_path = base_path
+        self._body_seconds = body_seconds
+        self._prefix = os.urandom(5).hex()
+        self._numbers = itertools.count(1)
+        self._streams: set[asyncio.Task[Any] | None] = set()
+        self.closing = False
+
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope["headers"])
+        body = _Body(receive, headers, self._body_limit, self._body_seconds)
+        request = RawRequest(
+            scope["method"],
+            self._path(scope),
+            scope["query_string"],
+            headers,
+            self._request_id(headers),
+            body.read,
+        )
+        watch = _Watch(receive, body)
+        try:
+            reply = await self._pipeline.handle(request)
+        except asyncio.CancelledError:
+            if watch.gone:
+                return
+            raise
+        finally:
+            watch.end()
+        if isinstance(reply, StreamReply):
+            await self._stream(reply, receive, send, head_only=request.method == "HEAD")
+        else:
+            await _answer(reply, send, head_only=request.method == "HEAD")
+
+    def end_streams(self) -> None:
+        """End all open streams; their callers can subscribe again elsewhere, or to the next server."""
+        self.closing = True
+        for task in self._streams:
+            if task is not None:
+                task.cancel()
+
+    def open_streams(self) -> int:
+        """Return how many streams are open."""
+        return len(self._streams)
+
+    def _path(self, scope: AsgiMessage) -> str:
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        path = raw.decode("latin-1")
+        if self._base_path:
+            if path != self._base_path and not path.startswith(self._base_path + "/"):
+                return ""
+            path = path[len(self._base_path) :]
+        return path
+
+    def _request_id(self, headers: Headers) -> str:
+        named = headers.get(b"x-request-id")
+        if named is not None and _REQUEST_ID.fullmatch(named):
+            return named.decode()
+        return f"{self._prefix}-{next(self._numbers):x}"
+
+    async def _stream(self, reply: StreamReply, receive: Receive, send: Send, *, head_only: bool) -> None:
+        await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+        task = asyncio.current_task()
+        watcher = asyncio.ensure_future(_cancel_when_gone(receive, task))
+        self._streams.add(task)
+        try:
+            async with aclosing(reply.frames) as frames:
+                if not head_only:
+                    async for frame in frames:
+                        await send({"type": "http.response.body", "body": frame, "more_body": True})
+        except asyncio.CancelledError:
+            if not (self.closing or watcher.done()):
+                raise
+        finally:
+            self._streams.discard(task)
+            watcher.cancel()
+        if self.closing:
+            await send(
+                {"type": "http.response.body", "body": b": the server is stopping\n\n", "more_body": True}
+            )
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _answer(reply: Reply, send: Send, *, head_only: bool) -> None:
+    headers = (
+        [*reply.headers, (b"content-length", str(len(reply.body)).encode())]
+        if reply.status != 304
+        else reply.headers
+    )
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head_only else reply.body})
+
+
+async def _cancel_when_gone(receive: Receive, task: "asyncio.Task[Any] | None") -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            if task is not None:
+                task.cancel()
+            return
+
+
+class _Body:
+    """Reads a request's body within its limits."""
+
+    __slots__ = ("_headers", "_limit", "_receive", "_seconds", "whole")
+
+    def __init__(self, receive: Receive, headers: Headers, limit: int, seconds: float) -> None:
+        self._receive = receive
+        self._headers = headers
+        self._limit = limit
+        self._seconds = seconds
+        self.whole = False
+
+    async def read(self) -> bytes:
+        """Return the body.
+
+        Raises:
+            BodyTooLarge: it is over the limit, or says it will be.
+            RequestTimeout: it was not whole in time.
+        """
+        length = self._headers.get(b"content-length")
+        if length is not None and length.isdigit() and int(length) > self._limit:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._gather()
+        except TimeoutError:
+            raise RequestTimeout(
+                f"The body was not whole within {self._seconds:g} s; send it again"
+            ) from None
+
+    async def _gather(self) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                # Nobody is there to be answered, and half a body must not be taken for a whole one.
+                raise RequestTimeout("The body was cut off")
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > self._limit:
+                raise self._too_large()
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                self.whole = True
+                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _too_large(self) -> BodyTooLarge:
+        return BodyTooLarge(f"The body is over the limit of {self._limit} bytes")
+
+
+class _Watch:
+    """Cancels a request that waits for long when its caller has gone. Costs a timer unless the wait is long.
+
+    Attributes:
+        gone: whether the caller has gone.
+    """
+
+    __slots__ = ("_body", "_receive", "_task", "_timer", "_watcher", "gone")
+
+    def __init__(self, receive: Receive, body: _Body) -> None:
+        self._receive = receive
+        self._body = body
+        self._task = asyncio.current_task()
+        self._watcher: asyncio.Task[None] | None = None
+        self.gone = False
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+
+    def _begin(self) -> None:
+        # While the body is being read, its reader is the one that notices.
+        if self._body.whole:
+            self._watcher = asyncio.ensure_future(self._look())
+        else:
+            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+
+    async def _look(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+        self.gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()

@@ -1,0 +1,79 @@
+"""The agents as the bindings see them, and the protocol versions that each is served in."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from dragoman.gateway.ports import AgentSettings
+from dragoman.model.errors import AgentNotFound
+from dragoman.protocol.spec import HttpDialect, ProtocolSpec
+
+
+class CardForm(Protocol):
+    """One form of a card, ready to be sent (see `cards.CardFile`)."""
+
+    body: bytes
+    etag: str
+    modified: str
+    max_age: int
+
+    def is_known(self, if_none_match: bytes | None, if_modified_since: bytes | None) -> bool:
+        """Tell whether the asker has this form already."""
+        ...
+
+
+class ServedAgent(Struct, frozen=True, kw_only=True):
+    """An agent that is served.
+
+    `versions` are those it is served in, newest first; `cards` holds the form of its card for each; `unnamed` is
+    the version whose form is served to a request that names none.
+    """
+
+    id: str
+    settings: AgentSettings
+    versions: Mapping[str, ProtocolSpec]
+    cards: Mapping[str, CardForm]
+    unnamed: str
+
+
+class Directory:
+    """Finds agents, and the HTTP dialects of a path."""
+
+    def __init__(
+        self, agents: Mapping[str, ServedAgent], versions: Mapping[str, ProtocolSpec], default: str | None
+    ) -> None:
+        """Prepare the directory.
+
+        Args:
+            agents: the agents by id.
+            versions: the protocol versions of this build, newest first.
+            default: the agent whose card also stands at the root, if any.
+        """
+        self.agents = agents
+        self.versions = versions
+        self.newest = next(iter(versions.values()))
+        self.default = default
+        self._by_mount: dict[str, dict[str, HttpDialect]] = {}
+        for spec in versions.values():
+            for dialect in spec.http:
+                self._by_mount.setdefault(dialect.mount, {})[spec.version] = dialect
+        self._mounts = sorted(self._by_mount, key=len, reverse=True)
+
+    def find(self, agent_id: str) -> ServedAgent:
+        """Return an agent.
+
+        Raises:
+            AgentNotFound: there is none of this id.
+        """
+        agent = self.agents.get(agent_id)
+        if agent is None:
+            raise AgentNotFound("There is no such agent here")
+        return agent
+
+    def dialects(self, path: str) -> Mapping[str, HttpDialect]:
+        """Return the dialects, by version, of the longest mount that a path below an agent's base stands under."""
+        for mount in self._mounts:
+            if not mount or path == mount or path.startswith(mount + "/"):
+                return self._by_mount[mount]
+        return {}

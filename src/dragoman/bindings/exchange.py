@@ -1,0 +1,113 @@
+"""One request and its reply as plain data: what passes between the ASGI edge and the pipeline."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Protocol
+from urllib.parse import parse_qs
+
+from msgspec import Struct
+
+from dragoman.model.errors import DragomanError
+from dragoman.protocol.headers import Headers
+
+HeaderList = list[tuple[bytes, bytes]]
+
+
+class RawRequest:
+    """A request before it is read as anything.
+
+    Attributes:
+        method: the HTTP method, upper case.
+        path: the path, still percent-encoded, below the base path.
+        headers: the headers.
+        id: the request id, echoed in the reply and the log.
+        read_body: reads the body; raises BodyTooLarge or RequestTimeout.
+    """
+
+    __slots__ = ("_query", "headers", "id", "method", "path", "read_body")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        query: bytes,
+        headers: Headers,
+        request_id: str,
+        read_body: Callable[[], Awaitable[bytes]],
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.id = request_id
+        self.read_body = read_body
+        self._query = query
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        """The query parameters, each with all its values."""
+        if not self._query:
+            return {}
+        return parse_qs(self._query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
+
+
+class Reply(Struct):
+    """A whole reply."""
+
+    status: int
+    headers: HeaderList
+    body: bytes = b""
+
+
+class StreamReply(Struct):
+    """A reply that goes on: `frames` are sent as they come, and closed if the caller goes away."""
+
+    headers: HeaderList
+    frames: AsyncGenerator[bytes]
+    status: int = 200
+
+
+class Form(Protocol):
+    """How answers and errors are written for one request."""
+
+    def headers(self) -> HeaderList:
+        """Return the headers that every reply of this form has, beside its Content-Type."""
+        ...
+
+    def success(self, body: bytes) -> Reply:
+        """Return a reply with a result."""
+        ...
+
+    def failure(self, error: DragomanError) -> Reply:
+        """Return a reply with an error."""
+        ...
+
+    def stream_data(self, item: bytes) -> bytes:
+        """Return one stream item as the data of an event."""
+        ...
+
+    def stream_failure(self, error: DragomanError) -> tuple[bytes | None, bytes]:
+        """Return an error in a stream that has begun: the event's name, if it has one, and its data."""
+        ...
+
+
+class Exchange:
+    """What becomes known of a request on its way: for its reply's form, the log line and the metrics.
+
+    Attributes:
+        form: how answers and errors are written.
+        version: the negotiated version, "rejected", or empty if nothing was negotiated.
+        agent, operation, task_id, route: what was called, as far as it came.
+        outcome: "ok" or the reason of the error.
+    """
+
+    __slots__ = ("agent", "form", "operation", "outcome", "request", "route", "task_id", "tenant", "version")
+
+    def __init__(self, request: RawRequest, form: Form) -> None:
+        self.request = request
+        self.form = form
+        self.version = ""
+        self.agent = ""
+        self.tenant = ""
+        self.operation = ""
+        self.task_id = ""
+        self.route = ""
+        self.outcome = "ok"

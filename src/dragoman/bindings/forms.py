@@ -1,0 +1,99 @@
+"""The form that an answer takes: decided as soon as a request is negotiated, so that every error has it too."""
+
+from dragoman.bindings.exchange import HeaderList, Reply
+from dragoman.model.errors import (
+    BodyTooLarge,
+    DragomanError,
+    MethodNotAllowed,
+    RequestTimeout,
+    TransportError,
+    Unavailable,
+)
+from dragoman.protocol.jsonrpc import error_frame, result_frame
+from dragoman.protocol.media import JSON
+from dragoman.protocol.spec import HttpDialect, JsonRpcDialect
+
+VARY = (b"vary", b"A2A-Version, Accept")
+
+
+class HttpForm:
+    """HTTP+JSON in one dialect. `version` is empty while the request is not, or could not be, negotiated."""
+
+    __slots__ = ("content_type", "dialect", "version")
+
+    def __init__(self, dialect: HttpDialect, version: str, content_type: str = JSON) -> None:
+        self.dialect = dialect
+        self.version = version
+        self.content_type = content_type
+
+    def headers(self) -> HeaderList:
+        """See `Form`."""
+        return _negotiated(self.version)
+
+    def success(self, body: bytes) -> Reply:
+        """See `Form`."""
+        return Reply(200, [(b"content-type", self.content_type.encode()), *self.headers()], body)
+
+    def failure(self, error: DragomanError) -> Reply:
+        """See `Form`."""
+        written = self.dialect.encode_error(error)
+        content_type = self.content_type if written.content_type == JSON else written.content_type
+        headers = [(b"content-type", content_type.encode()), *self.headers(), *error_headers(error)]
+        return Reply(written.status, headers, written.body)
+
+    def stream_data(self, item: bytes) -> bytes:
+        """See `Form`."""
+        return item
+
+    def stream_failure(self, error: DragomanError) -> tuple[bytes | None, bytes]:
+        """See `Form`."""
+        return b"error", self.dialect.encode_error(error).body
+
+
+class JsonRpcForm:
+    """JSON-RPC in one dialect. `id` is the request's id as JSON text, `null` until the envelope is read."""
+
+    __slots__ = ("dialect", "id", "version")
+
+    def __init__(self, dialect: JsonRpcDialect, version: str, identifier: bytes = b"null") -> None:
+        self.dialect = dialect
+        self.version = version
+        self.id = identifier
+
+    def headers(self) -> HeaderList:
+        """See `Form`."""
+        return _negotiated(self.version)
+
+    def success(self, body: bytes) -> Reply:
+        """See `Form`."""
+        return Reply(200, [(b"content-type", JSON.encode()), *self.headers()], result_frame(self.id, body))
+
+    def failure(self, error: DragomanError) -> Reply:
+        """See `Form`."""
+        status = self.dialect.http_status(error) if isinstance(error, TransportError) else 200
+        headers = [(b"content-type", JSON.encode()), *self.headers(), *error_headers(error)]
+        return Reply(status, headers, error_frame(self.id, self.dialect.encode_error(error)))
+
+    def stream_data(self, item: bytes) -> bytes:
+        """See `Form`."""
+        return result_frame(self.id, item)
+
+    def stream_failure(self, error: DragomanError) -> tuple[bytes | None, bytes]:
+        """See `Form`."""
+        return None, error_frame(self.id, self.dialect.encode_error(error))
+
+
+def _negotiated(version: str) -> HeaderList:
+    return [VARY, (b"a2a-version", version.encode())] if version else [VARY]
+
+
+def error_headers(error: DragomanError) -> HeaderList:
+    """Return the headers that an error brings along on any binding."""
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", ", ".join(error.allowed).encode())]
+    if isinstance(error, Unavailable):
+        return [(b"retry-after", str(error.retry_after).encode())]
+    if isinstance(error, BodyTooLarge | RequestTimeout):
+        # The rest of the body may still be on its way: this connection is of no more use.
+        return [(b"connection", b"close")]
+    return []

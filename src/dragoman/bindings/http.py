@@ -1,0 +1,113 @@
+"""The HTTP+JSON binding: a path, a method and a body to an operation, in whichever version is negotiated."""
+
+from msgspec import Struct
+
+from dragoman.bindings.directory import Directory, ServedAgent
+from dragoman.bindings.exchange import Exchange, RawRequest
+from dragoman.bindings.forms import HttpForm
+from dragoman.model.errors import AgentNotFound, InvalidParams, VersionNotSupported
+from dragoman.model.operation import Operation, Request
+from dragoman.protocol import media
+from dragoman.protocol.negotiation import http_version, requested_version
+from dragoman.protocol.protojson import kind_of, parse
+from dragoman.protocol.spec import HttpCall, HttpDialect, Match, ProtocolSpec
+from dragoman.telemetry.metrics import REJECTED
+
+_HAS_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Decoded(Struct, frozen=True):
+    """A request that was understood: who is called, in which version, and what is asked."""
+
+    agent: ServedAgent
+    spec: ProtocolSpec
+    operation: Operation
+    request: Request
+
+
+class HttpBinding:
+    """Reads HTTP+JSON requests."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def negotiate(self, exchange: Exchange, agent_id: str, path: str) -> tuple[str, HttpDialect]:
+        """Return the version and its dialect, and give every reply from here on their form.
+
+        Raises:
+            VersionNotSupported: the version asked for is not served at this path.
+        """
+        request = exchange.request
+        dialects = self._directory.dialects(path)
+        agent = self._directory.agents.get(agent_id)
+        served = [version for version in dialects if agent is None or version in agent.versions]
+        try:
+            requested = requested_version(
+                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ())
+            )
+            version = http_version(requested, served)
+        except VersionNotSupported:
+            exchange.version = REJECTED
+            raise
+        exchange.version = version
+        dialect = dialects[version]
+        exchange.form = HttpForm(dialect, version, self._answer_type(request, dialect))
+        return version, dialect
+
+    def refusal_form(self) -> HttpForm:
+        """Return the form of errors before anything was negotiated: the newest version's."""
+        return HttpForm(self._directory.newest.http[0], "")
+
+    async def decode(
+        self, exchange: Exchange, agent_id: str, path: str, version: str, dialect: HttpDialect
+    ) -> Decoded:
+        """Return what is asked.
+
+        Raises:
+            DragomanError: it cannot be read or is not allowed; nothing was done.
+        """
+        request = exchange.request
+        agent = self._directory.find(agent_id)
+        if version not in agent.versions:
+            raise AgentNotFound("There is no such agent here")
+        exchange.agent = agent.id
+        match = dialect.routes.match(request.method, path[len(dialect.mount) :])
+        exchange.operation = match.endpoint.operation.value
+        exchange.route = f"/agents/{{agent}}{dialect.mount}{match.template}"
+        body = await self._body(request, dialect) if request.method in _HAS_BODY else None
+        call = self._call(request, match, body, agent_id)
+        return Decoded(agent, agent.versions[version], match.endpoint.operation, match.endpoint.decode(call))
+
+    async def _body(self, request: RawRequest, dialect: HttpDialect) -> dict[str, object] | None:
+        named = media.check_content_type(request.headers.get(b"content-type"), dialect.media_types)
+        body = await request.read_body()
+        if not body:
+            return None
+        if named is None:
+            raise media.unsupported(dialect.media_types)
+        value = parse(body).check()
+        if not isinstance(value, dict):
+            raise InvalidParams.of("body", f"must be an object, not {kind_of(value)}")
+        return value
+
+    def _call(
+        self, request: RawRequest, match: Match, body: dict[str, object] | None, agent_id: str
+    ) -> HttpCall:
+        last_event_id = request.headers.get(b"last-event-id")
+        return HttpCall(
+            match.variables,
+            request.query,
+            body,
+            agent_id,
+            last_event_id.decode("latin-1") if last_event_id is not None else None,
+        )
+
+    def _answer_type(self, request: RawRequest, dialect: HttpDialect) -> str:
+        """Choose among the dialect's types: the first, unless Content-Type or Accept names another."""
+        content_type, accept = request.headers.get(b"content-type"), request.headers.get(b"accept")
+        for other in dialect.media_types[1:]:
+            if (content_type is not None and media.essence(content_type) == other) or media.names(
+                accept, other
+            ):
+                return other
+        return dialect.media_types[0]

@@ -1,0 +1,79 @@
+"""The JSON-RPC binding: one endpoint an agent, the method in the body, in whichever version is negotiated."""
+
+from dragoman.bindings.directory import Directory, ServedAgent
+from dragoman.bindings.exchange import Exchange
+from dragoman.bindings.forms import JsonRpcForm
+from dragoman.bindings.http import Decoded
+from dragoman.model.errors import MethodNotAllowed, MethodNotFound, VersionNotSupported
+from dragoman.protocol import media
+from dragoman.protocol.jsonrpc import Envelope, read_envelope, request_id
+from dragoman.protocol.negotiation import jsonrpc_version, requested_version
+from dragoman.protocol.protojson import parse
+from dragoman.protocol.spec import ProtocolSpec
+from dragoman.telemetry.metrics import REJECTED
+
+
+class JsonRpcBinding:
+    """Reads JSON-RPC requests."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def negotiate(self, exchange: Exchange, agent_id: str) -> tuple[JsonRpcForm, VersionNotSupported | None]:
+        """Return the form of every reply from here on, and the refusal of the version, if it is refused.
+
+        A refusal is answered once the envelope is read, under the request's id.
+        """
+        request = exchange.request
+        agent = self._directory.agents.get(agent_id)
+        served = self._directory.versions if agent is None else agent.versions
+        try:
+            requested = requested_version(
+                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ())
+            )
+            version = jsonrpc_version(requested, served)
+        except VersionNotSupported as error:
+            exchange.version = REJECTED
+            exchange.form = form = JsonRpcForm(self._directory.newest.jsonrpc, "")
+            return form, error
+        exchange.version = version
+        exchange.form = form = JsonRpcForm(served[version].jsonrpc, version)
+        return form, None
+
+    async def decode(
+        self, exchange: Exchange, agent_id: str, form: JsonRpcForm, refusal: VersionNotSupported | None
+    ) -> Decoded:
+        """Return what is asked; the form learns the request's id on the way.
+
+        Raises:
+            DragomanError: it cannot be read or is not allowed; nothing was done.
+        """
+        request = exchange.request
+        exchange.route = "/agents/{agent}/rpc"
+        agent = self._directory.find(agent_id)
+        exchange.agent = agent.id
+        if request.method != "POST":
+            raise MethodNotAllowed(request.method, ["POST"])
+        if media.check_content_type(request.headers.get(b"content-type"), (media.JSON,)) is None:
+            raise media.unsupported((media.JSON,))
+        parsed = parse(await request.read_body())
+        form.id = request_id(parsed.value)
+        envelope = read_envelope(parsed.value)
+        parsed.check()
+        if refusal is not None:
+            raise refusal
+        spec = agent.versions[form.version]
+        method = spec.jsonrpc.methods.get(envelope.method)
+        if method is None:
+            raise self._unknown(envelope, agent, spec)
+        exchange.operation = method.operation.value
+        return Decoded(agent, spec, method.operation, method.decode(envelope.params, agent_id))
+
+    def _unknown(self, envelope: Envelope, agent: ServedAgent, spec: ProtocolSpec) -> MethodNotFound:
+        for other in agent.versions.values():
+            if envelope.method in other.jsonrpc.methods:
+                return MethodNotFound(
+                    f"{envelope.method} is a method of A2A {other.version}, but the request speaks {spec.version}; "
+                    "its A2A-Version header must match"
+                )
+        return MethodNotFound(f"There is no such method in A2A {spec.version}")

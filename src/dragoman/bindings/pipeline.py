@@ -1,0 +1,194 @@
+"""The one way a request goes, and the one place where its errors are caught.
+
+    negotiate → identify → decode → gateway → encode
+
+Whatever is raised on the way is turned into an answer here, in the form that was negotiated; what is no error of
+the tree is logged with its cause and answered without it.
+"""
+
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from dragoman.bindings import sse
+from dragoman.bindings.directory import Directory
+from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
+from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
+from dragoman.bindings.http import Decoded, HttpBinding
+from dragoman.bindings.jsonrpc import JsonRpcBinding
+from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
+from dragoman.gateway.extensions import activated
+from dragoman.model import LOCAL, Principal, Scope, Task, TaskPage
+from dragoman.model.errors import DragomanError, InternalError, MethodNotFound, NotAcceptable
+from dragoman.protocol import media
+from dragoman.protocol.spec import ProtocolSpec
+from dragoman.telemetry.logs import LogSink
+from dragoman.telemetry.metrics import Metrics
+
+_LOG = logging.getLogger("dragoman.pipeline")
+_AGENTS = "/agents/"
+
+
+class Pipeline:
+    """Takes a request from its bytes to its answer."""
+
+    def __init__(
+        self, gateway: Gateway, directory: Directory, fixed: FixedEndpoints, metrics: Metrics, log: LogSink
+    ) -> None:
+        self._gateway = gateway
+        self._fixed = fixed
+        self._http = HttpBinding(directory)
+        self._jsonrpc = JsonRpcBinding(directory)
+        self._metrics = metrics
+        self._log = log
+
+    async def handle(self, request: RawRequest) -> Reply | StreamReply:
+        """Return the answer to a request. Never raises for what a caller or an agent did."""
+        began = time.perf_counter()
+        exchange = Exchange(request, self._http.refusal_form())
+        reply: Reply | StreamReply
+        try:
+            reply = await self._serve(exchange)
+        except DragomanError as error:
+            reply = self._failure(exchange, error)
+        except Exception as error:  # the catch site: nothing internal may reach the wire
+            _LOG.exception("a request failed", exc_info=error, extra={"request_id": request.id})
+            reply = self._failure(exchange, InternalError())
+        reply.headers.append((b"x-request-id", request.id.encode()))
+        self._note(exchange, reply.status, time.perf_counter() - began)
+        return reply
+
+    async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
+        path = exchange.request.path
+        if not path.startswith(_AGENTS):
+            fixed = await self._fixed.serve(exchange)
+            if fixed is None:
+                raise MethodNotFound("There is no such path here; agents are below /agents/{id}")
+            return fixed
+        agent_id, slash, rest = path[len(_AGENTS) :].partition("/")
+        rest = slash + rest
+        if rest == CARD_PATH:
+            return self._fixed.card(exchange, agent_id)
+        if rest in ("/rpc", "/rpc/"):
+            form, refusal = self._jsonrpc.negotiate(exchange, agent_id)
+            principal = self._identify(exchange)
+            decoded = await self._jsonrpc.decode(exchange, agent_id, form, refusal)
+        else:
+            version, dialect = self._http.negotiate(exchange, agent_id, rest)
+            principal = self._identify(exchange)
+            decoded = await self._http.decode(exchange, agent_id, rest, version, dialect)
+        return await self._perform(exchange, decoded, principal)
+
+    def _identify(self, exchange: Exchange) -> Principal:
+        """Return who calls. Without configured identities that is the implicit local principal."""
+        exchange.tenant = LOCAL
+        return Principal(LOCAL, LOCAL)
+
+    async def _perform(
+        self, exchange: Exchange, decoded: Decoded, principal: Principal
+    ) -> Reply | StreamReply:
+        agent = decoded.agent
+        call = Call(
+            scope=Scope(principal.tenant, principal.name, agent.id),
+            settings=agent.settings,
+            extensions=activated(
+                _requested_extensions(exchange.request), agent.settings.capabilities.extensions
+            ),
+        )
+        self._check_acceptable(exchange.request, decoded)
+        result = await self._gateway.perform(call, decoded.operation, decoded.request)
+        reply = self._reply(exchange, decoded.spec, result)
+        if call.extensions:
+            reply.headers.append((b"a2a-extensions", ", ".join(call.extensions).encode()))
+        return reply
+
+    def _check_acceptable(self, request: RawRequest, decoded: Decoded) -> None:
+        accept = request.headers.get(b"accept")
+        known = (media.JSON, media.A2A_JSON, *((media.EVENT_STREAM,) if decoded.operation.streams else ()))
+        if not media.accepts(accept, known):
+            raise NotAcceptable(f"This reply comes as {' or '.join(known)}; name one of these in Accept")
+
+    def _reply(self, exchange: Exchange, spec: ProtocolSpec, result: Any) -> Reply | StreamReply:
+        form = exchange.form
+        match result:
+            case Answer():
+                if isinstance(result.result, Task):
+                    exchange.task_id = result.result.id
+                reply = form.success(spec.encode_answer(result.result))
+                return _replayed(reply, result.replayed)
+            case Task():
+                exchange.task_id = result.id
+                return form.success(spec.encode_task(result))
+            case TaskPage():
+                return form.success(spec.encode_page(result))
+            case EventStream():
+                frames = self._frames(exchange.request, form, spec, result)
+                stream = StreamReply([*sse.HEADERS, *form.headers()], frames)
+                return _replayed(stream, result.replayed)
+            case _:
+                raise TypeError(f"no binding knows the result {type(result).__name__}")
+
+    async def _frames(
+        self, request: RawRequest, form: Form, spec: ProtocolSpec, stream: EventStream
+    ) -> AsyncGenerator[bytes]:
+        try:
+            async with aclosing(stream.items) as items:
+                async for item in items:
+                    if item is None:
+                        yield sse.KEEP_ALIVE
+                        continue
+                    value = item.value
+                    if isinstance(value, Committed):
+                        text = value.forms.get(spec.version)
+                        if text is None:
+                            text = value.forms[spec.version] = sse.one_line(spec.encode_item(value.event))
+                    else:
+                        text = sse.one_line(spec.encode_item(value))
+                    yield sse.frame(form.stream_data(text), event_id=item.seq)
+        except DragomanError as error:
+            yield self._last_frame(form, error)
+        except Exception as error:  # as in `handle`, for a reply that has begun
+            _LOG.exception("a stream failed", exc_info=error, extra={"request_id": request.id})
+            yield self._last_frame(form, InternalError())
+
+    def _last_frame(self, form: Form, error: DragomanError) -> bytes:
+        event, data = form.stream_failure(error)
+        return sse.frame(sse.one_line(data), event=event)
+
+    def _failure(self, exchange: Exchange, error: DragomanError) -> Reply:
+        exchange.outcome = error.reason
+        return exchange.form.failure(error)
+
+    def _note(self, exchange: Exchange, status: int, seconds: float) -> None:
+        self._metrics.count(exchange.version, exchange.operation, exchange.outcome, seconds)
+        line: dict[str, Any] = {
+            "time": round(time.time(), 3),
+            "level": "info" if status < 500 else "error",
+            "logger": "dragoman.request",
+            "request_id": exchange.request.id,
+            "method": exchange.request.method if len(exchange.request.method) < 12 else "OTHER",
+            "route": exchange.route,
+            "status": status,
+            "ms": round(seconds * 1000, 2),
+            "version": exchange.version,
+            "outcome": exchange.outcome,
+        }
+        for name in ("operation", "agent", "tenant", "task_id"):
+            value = getattr(exchange, name)
+            if value:
+                line[name] = value
+        self._log.write(line)
+
+
+def _requested_extensions(request: RawRequest) -> list[str]:
+    values = request.headers.all(b"a2a-extensions")
+    return [uri.strip() for value in values for uri in value.decode("latin-1").split(",") if uri.strip()]
+
+
+def _replayed(reply: Reply | StreamReply, replayed: bool) -> Reply | StreamReply:
+    if replayed:
+        headers: HeaderList = reply.headers
+        headers.append((b"idempotent-replayed", b"true"))
+    return reply

@@ -1,0 +1,43 @@
+"""The `dragoman` command: one module a verb."""
+
+import sys
+
+import typer
+
+from dragoman.cli import agents, check, send, serve, tasks
+
+app = typer.Typer(
+    name="dragoman",
+    help="Serve any agent to the A2A (Agent2Agent) network.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("serve")(serve.serve)
+app.command("check")(check.check)
+app.command("agents")(agents.agents)
+app.command("send")(send.send)
+app.add_typer(tasks.app, name="tasks")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dragoman import __version__
+
+        print(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Serve any agent to the A2A (Agent2Agent) network."""
+
+
+def main() -> None:
+    """Run the command line; exits 0, 1 (it failed) or 2 (it was asked wrongly)."""
+    sys.exit(app())

@@ -1,0 +1,38 @@
+"""`dragoman check`: find out whether a configuration is right, without serving."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, FilesArgument, load_config, refuse
+
+
+def check(
+    files: FilesArgument = None,
+    data: DataOption = Path(DATA_FOLDER),
+    config: ConfigOption = None,
+    show: Annotated[bool, typer.Option("--print", help="Print the resolved configuration as JSON.")] = False,
+) -> None:
+    """Check a configuration and its agents, and say what would be served."""
+    import msgspec
+
+    from dragoman import app
+    from dragoman.agents import AgentError
+    from dragoman.config import ConfigError
+
+    try:
+        settings = load_config(config)
+        app.check_listen(settings)
+        agents = app.load_agents(settings, files or [])
+    except (ConfigError, AgentError) as error:
+        refuse(error)
+    if show:
+        print(msgspec.json.format(msgspec.json.encode(settings)).decode())
+        return
+    print(f"configuration: good; listens on {settings.server.listen}")
+    print(
+        f"store: SQLite at {app.database_path(settings, data)}, with the embedded engine (one server process)"
+    )
+    for agent in agents:
+        print(f"agent {agent.id}: {agent.name}, from {agent.place}")

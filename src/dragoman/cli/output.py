@@ -1,0 +1,27 @@
+"""Printing: tables for people, plain tab-separated lines where no terminal is."""
+
+import sys
+from collections.abc import Sequence
+
+
+def print_table(rows: Sequence[dict[str, str]], *, empty: str = "nothing there") -> None:
+    """Print rows that all have the same keys; `empty` is said on standard error where there are none."""
+    if not rows:
+        print(empty, file=sys.stderr)
+        return
+    if not sys.stdout.isatty():
+        print("\t".join(rows[0]))
+        for row in rows:
+            print("\t".join(row.values()))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row.values()))
+    Console().print(table)

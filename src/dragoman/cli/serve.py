@@ -1,0 +1,81 @@
+"""`dragoman serve`: run the server."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, FilesArgument, load_config, refuse
+
+
+def serve(
+    files: FilesArgument = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="HOST:PORT; port 0 takes a free one.")
+    ] = None,
+    data: DataOption = Path(DATA_FOLDER),
+    config: ConfigOption = None,
+) -> None:
+    """Serve agents over A2A until it is stopped."""
+    import msgspec
+    import uvloop
+
+    from dragoman import app
+    from dragoman.agents import Agent, AgentError
+    from dragoman.config import ConfigError, host_and_port
+    from dragoman.stores.sqlite import StoreError
+    from dragoman.telemetry.logs import LogSink, configure
+
+    # Handlers share this process's interpreter lock: switching often keeps a busy one from stalling the others.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        settings = load_config(config)
+        if listen is not None:
+            host_and_port(listen)
+            settings = msgspec.structs.replace(
+                settings, server=msgspec.structs.replace(settings.server, listen=listen)
+            )
+    except ConfigError as error:
+        refuse(error)
+    log = LogSink()
+    configure(log)
+
+    def started(url: str, agents: Sequence[Agent], store: Path) -> None:
+        _greet(url, agents, store)
+
+    try:
+        code = uvloop.run(app.serve(settings, files or [], data=data, log=log, started=started))
+    except (ConfigError, AgentError) as error:
+        log.close()
+        refuse(error)
+    except StoreError as error:
+        log.close()
+        refuse(error, 1)
+    log.close()
+    if code:
+        refuse("another server has taken this one's store over while it did not run; it has ended", code)
+
+
+SWITCH_SECONDS = 0.001
+
+_BODY = '{"message": {"messageId": "\'$(date +%s%N)\'", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}}'
+
+
+def _greet(url: str, agents: Sequence[object], store: Path) -> None:
+    from dragoman import Agent, __version__
+
+    served = [agent for agent in agents if isinstance(agent, Agent)]
+    first = served[0].id
+    print(f"Dragoman {__version__} listening on {url}")
+    print(f"  tasks are kept in {store}")
+    for agent in served:
+        print(f"  {agent.name}: {url}/agents/{agent.id}/.well-known/agent-card.json")
+    base = f"{url}/agents/{first}"
+    print("  try it:")
+    print(f"    dragoman send {base} Hello     (in a checkout: ./dev run send ...)")
+    print(f"    curl -s {base}/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d \\")
+    print(f"      '{_BODY}'")
+    sys.stdout.flush()

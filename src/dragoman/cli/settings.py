@@ -1,0 +1,47 @@
+"""What every command needs: the configuration, the data folder, and a way to say what is wrong."""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from dragoman.config import Config, ConfigError, read_config
+
+CONFIG_FILE = "dragoman.toml"
+DATA_FOLDER = ".dragoman-a2a"
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help=f"The configuration; {CONFIG_FILE} here if there is one."),
+]
+DataOption = Annotated[Path, typer.Option("--data", help="The folder for the store and keys.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FilesArgument = Annotated[list[Path] | None, typer.Argument(help="Python files that define agents.")]
+
+
+def load_config(path: Path | None) -> Config:
+    """Return the configuration of a file (or of `dragoman.toml` here) and the environment.
+
+    Raises:
+        ConfigError: it cannot be read or is wrong.
+    """
+    file = path or Path(CONFIG_FILE)
+    if path is None and not file.is_file():
+        return read_config({}, os.environ, "the environment")
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: not TOML: {error}") from error
+    return read_config(document, os.environ, str(file))
+
+
+def refuse(message: object, code: int = 2) -> NoReturn:
+    """Say what is wrong on standard error and exit."""
+    typer.echo(f"dragoman: {message}", err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,214 @@
+"""The configuration: one TOML document, environment variables over it, flags over both. Typed; no I/O here.
+
+Every key that this build knows is a field below; anything else is refused with the nearest name that exists.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+import msgspec
+from msgspec import Struct
+
+ENVIRONMENT_PREFIX = "DRAGOMAN_"
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+):(\d{1,5})")
+
+S = TypeVar("S", bound=Struct)
+
+
+class ConfigError(Exception):
+    """A configuration is wrong; the message names the key and what would be right."""
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[server]`: where the server listens and what it is called outside."""
+
+    listen: str = "127.0.0.1:8080"
+    public_url: str = ""
+    base_path: str = ""
+    drain: str = "30s"
+
+
+class Store(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[store]`: where tasks are kept."""
+
+    url: str = ""
+
+
+class Engine(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[engine]`: how runs are executed. `lease` and `sweep` bound how long a lost run lies."""
+
+    kind: str = "embedded"
+    lease: str = "15s"
+    sweep: str = "5s"
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[limits]`: `body` is the size of a request body in bytes; `body_time` how long it may take to arrive."""
+
+    body: int = 4 * 1024 * 1024
+    body_time: str = "30s"
+
+
+class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[agents.ID]`: an agent to serve; `python` is `module:attribute` or `file.py:attribute`.
+
+    What is set here goes over what the agent sets itself.
+    """
+
+    python: str = ""
+    default: bool = False
+    versions: tuple[str, ...] | None = None
+    idempotency: str | None = None
+    input_modes: tuple[str, ...] | None = None
+    strict_input_modes: bool | None = None
+    on_lost_worker: str | None = None
+    max_attempts: int | None = None
+    deadline: str | None = None
+    max_runs: int | None = None
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole configuration."""
+
+    server: Server = Server()
+    store: Store = Store()
+    engine: Engine = Engine()
+    limits: Limits = Limits()
+    agents: dict[str, AgentTable] = {}
+
+
+_SECTIONS: Mapping[str, type[Struct]] = {
+    "server": Server,
+    "store": Store,
+    "engine": Engine,
+    "limits": Limits,
+}
+
+
+def read_config(document: Mapping[str, Any], environment: Mapping[str, str], source: str) -> Config:
+    """Return the configuration in a parsed TOML document, with the environment's variables over it.
+
+    Raises:
+        ConfigError: a key is unknown or a value is wrong.
+    """
+    merged: dict[str, Any] = {
+        name: dict(value) if isinstance(value, Mapping) else value for name, value in document.items()
+    }
+    for variable, text in environment.items():
+        section, _, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("_")
+        if variable.startswith(ENVIRONMENT_PREFIX) and section in _SECTIONS:
+            _check_names(
+                {key: text}, _SECTIONS[section], f"the environment variable {variable} sets {section}."
+            )
+            merged.setdefault(section, {})[key] = _typed(_SECTIONS[section], key, text)
+    _check_names(merged, Config, f"{source}: ")
+    for section, kind in _SECTIONS.items():
+        _check_table(merged.get(section, {}), kind, source, section)
+    agents = merged.get("agents", {})
+    if not isinstance(agents, Mapping):
+        raise ConfigError(f"{source}: agents must be tables such as [agents.demo]")
+    for agent_id, table in agents.items():
+        _check_table(table, AgentTable, source, f"agents.{agent_id}")
+    try:
+        config = msgspec.convert(merged, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {_readable(str(error))}") from error
+    _check_values(config, source)
+    return config
+
+
+def seconds(text: str, key: str) -> float:
+    """Return a duration such as "500ms", "30s", "1h" or "7d" in seconds.
+
+    Raises:
+        ConfigError: it is none; `key` is named.
+    """
+    form = _DURATION.fullmatch(text)
+    if form is None:
+        raise ConfigError(
+            f'{key} = "{text}" is no duration; write a number and a unit: "500ms", "30s", "5m", "1h", "7d"'
+        )
+    return float(form[1]) * _UNITS[form[2]]
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`.
+
+    Raises:
+        ConfigError: it is no such thing.
+    """
+    form = _LISTEN.fullmatch(text)
+    if form is None or int(form[2]) > 65535:
+        raise ConfigError(f'server.listen = "{text}" must be HOST:PORT, such as 127.0.0.1:8080')
+    return form[1].strip("[]"), int(form[2])
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host name or address."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _check_table(table: Any, kind: type[Struct], source: str, path: str) -> None:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{source}: {path} must be a table: [{path}]")
+    _check_names(table, kind, f"{source}: {path}.")
+
+
+def _check_names(table: Mapping[str, Any], kind: type[Struct], place: str) -> None:
+    for name in table:
+        if name not in kind.__struct_fields__:
+            near = difflib.get_close_matches(name, kind.__struct_fields__, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(kind.__struct_fields__)}"
+            raise ConfigError(f"{place}{name} is not a key of this Dragoman; {hint}")
+
+
+def _typed(kind: type[Struct], key: str, text: str) -> Any:
+    """Return an environment variable's text in the type of its key."""
+    field = next(field for field in msgspec.structs.fields(kind) if field.encode_name == key)
+    wanted = [field.type, *get_args(field.type)]
+    if bool in wanted:
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+    return int(text) if int in wanted and text.isdigit() else text
+
+
+def _check_values(config: Config, source: str) -> None:
+    try:
+        host_and_port(config.server.listen)
+        seconds(config.server.drain, "server.drain")
+        if seconds(config.engine.lease, "engine.lease") <= 0:
+            raise ConfigError('engine.lease must be longer than "0s"')
+        if seconds(config.engine.sweep, "engine.sweep") <= 0:
+            raise ConfigError('engine.sweep must be longer than "0s"')
+        seconds(config.limits.body_time, "limits.body_time")
+        if config.limits.body < 1024:
+            raise ConfigError("limits.body must be at least 1024 bytes")
+        if config.engine.kind != "embedded":
+            raise ConfigError(f'engine.kind = "{config.engine.kind}" is not in this build; use "embedded"')
+        if config.server.public_url and not re.fullmatch(r"https?://[^/\s?#]+", config.server.public_url):
+            raise ConfigError(
+                "server.public_url must be an origin such as https://agents.example.com, without a path"
+            )
+        if config.server.base_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", config.server.base_path):
+            raise ConfigError("server.base_path must look like /a/b: a slash first and none at the end")
+        if config.store.url and not config.store.url.startswith("sqlite:///"):
+            raise ConfigError('store.url must be "sqlite:///path" in this build')
+        for agent_id, table in config.agents.items():
+            if not table.python:
+                raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
+            if table.deadline is not None:
+                seconds(table.deadline, f"agents.{agent_id}.deadline")
+        if sum(table.default for table in config.agents.values()) > 1:
+            raise ConfigError("only one agent can have default = true")
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _readable(message: str) -> str:
+    """Return msgspec's message with the path in TOML's form and first."""
+    form = re.fullmatch(r"(.*) - at `\$\.?(.*)`", message)
+    return f"{form[2]}: {form[1]}" if form else message
