@@ -1,0 +1,1 @@
+"""The peer fasta2a: `python -m bench.peers.fasta2a.echo`."""
