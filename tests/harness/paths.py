@@ -1,0 +1,9 @@
+"""Where things are in the checkout."""
+
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SOURCE = CHECKOUT / "src"
+EXAMPLE_TEXTS = CHECKOUT / "examples" / "texts"
+CLIENT_SPECS = CHECKOUT / "tests" / "interop" / "clients"
+CLIENT_CACHE = CHECKOUT / ".cache" / "interop"

@@ -1,0 +1,181 @@
+/**
+ * Drives the official JavaScript SDK against one agent and prints what its caller saw, as one JSON document.
+ *
+ *     node driver.mjs AGENT_URL JSONRPC|HTTP+JSON [SCENARIO[=VALUE] ...]
+ *
+ * The scenarios, their names and the shape of what they report are those of ../a2a-sdk/driver.py.
+ */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import {
+  AgentCard, CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, Message, SendMessageRequest,
+  StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig,
+} from '@a2a-js/sdk';
+import {
+  ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory,
+} from '@a2a-js/sdk/client';
+import * as sdkErrors from '@a2a-js/sdk/errors';
+
+const UNKNOWN_TASK = '0198f0a0-0000-7000-8000-000000000000';
+const UNFINISHED = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING'];
+const ERROR_TYPES = [
+  'TaskNotFoundError', 'TaskNotCancelableError', 'UnsupportedOperationError', 'PushNotificationNotSupportedError',
+];
+
+const [agentUrl, binding, ...wanted] = process.argv.slice(2);
+const cardBase = `${agentUrl}/`; // this SDK resolves the card's path against it, so the final slash counts
+const calls = new Set();
+
+async function fetchImpl(input, init) {
+  const request = new Request(input, init);
+  calls.add(`${request.method} ${new URL(request.url).pathname}`);
+  return fetch(request);
+}
+
+const cardResolver = new DefaultAgentCardResolver({ fetchImpl });
+const transport = binding === 'JSONRPC' ? JsonRpcTransportFactory : RestTransportFactory;
+const client = await new ClientFactory({ transports: [new transport({ fetchImpl })], cardResolver }).createFromUrl(cardBase);
+
+function sendRequest(part, { now = false, messageId = randomUUID(), ...ids } = {}) {
+  const message = { messageId, role: 'ROLE_USER', parts: [part], ...ids };
+  return SendMessageRequest.fromJSON({ message, configuration: { returnImmediately: now } });
+}
+
+async function sendPart(part, options) {
+  const answer = await client.sendMessage(sendRequest(part, options));
+  return 'messageId' in answer ? { message: Message.toJSON(answer) } : { task: Task.toJSON(answer) };
+}
+
+const send = (text, options) => sendPart({ text }, options);
+const sendTask = async (text, options) => (await send(text, options)).task;
+const get = async (id, options = {}) => Task.toJSON(await client.getTask(GetTaskRequest.fromJSON({ id, ...options })));
+const cancelTask = async (id) => Task.toJSON(await client.cancelTask(CancelTaskRequest.fromJSON({ id })));
+const list = async (filters) => ListTasksResponse.toJSON(await client.listTasks(ListTasksRequest.fromJSON(filters)));
+const subscribeTo = (id) => collect(client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id })));
+const streamText = (text) => collect(client.sendMessageStream(sendRequest({ text })));
+
+async function collect(stream) {
+  const events = [];
+  for await (const event of stream) events.push(StreamResponse.toJSON(event));
+  return events;
+}
+
+/** The type and text of the error that the SDK raised, or what came instead of one. */
+async function errorOf(act) {
+  try {
+    return { type: null, answer: JSON.stringify(await act()) };
+  } catch (error) {
+    const type = ERROR_TYPES.find((name) => error instanceof sdkErrors[name]);
+    return { type: type ?? error.name, message: error.message };
+  }
+}
+
+async function finished(id) {
+  for (;;) {
+    const task = await get(id);
+    if (!UNFINISHED.includes(task.status.state)) return task;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function listing() {
+  const contextId = randomUUID();
+  const sent = [];
+  for (const text of ['one', 'two', 'fail', 'three', 'four']) sent.push((await sendTask(text, { contextId })).id);
+  const pages = [await list({ contextId, pageSize: 2 })];
+  while (pages.at(-1).nextPageToken && pages.length < 9) {
+    pages.push(await list({ contextId, pageSize: 2, pageToken: pages.at(-1).nextPageToken }));
+  }
+  return {
+    sent,
+    pages,
+    failed: await list({ contextId, status: 'TASK_STATE_FAILED' }),
+    with_artifacts: await list({ contextId, includeArtifacts: true }),
+    elsewhere: await list({ contextId: randomUUID() }),
+    everything: await list({ pageSize: 1 }),
+  };
+}
+
+async function cancel() {
+  const running = await sendTask('slow 30', { now: true });
+  const started = performance.now();
+  const canceled = await cancelTask(running.id);
+  const seconds = (performance.now() - started) / 1000;
+  return { seconds, running, canceled, read: await get(running.id), again: await errorOf(() => cancelTask(running.id)) };
+}
+
+async function errors() {
+  const done = await sendTask('done soon');
+  const config = TaskPushNotificationConfig.fromJSON({ taskId: done.id, url: 'http://127.0.0.1:9/hook' });
+  return {
+    'get unknown': await errorOf(() => get(UNKNOWN_TASK)),
+    'cancel unknown': await errorOf(() => cancelTask(UNKNOWN_TASK)),
+    'subscribe unknown': await errorOf(() => subscribeTo(UNKNOWN_TASK)),
+    'message to unknown': await errorOf(() => send('more', { taskId: UNKNOWN_TASK })),
+    'message to finished': await errorOf(() => send('more', { taskId: done.id })),
+    'subscribe finished': await errorOf(() => subscribeTo(done.id)),
+    'cancel finished': await errorOf(() => cancelTask(done.id)),
+    'push create': await errorOf(() => client.createTaskPushNotificationConfig(config)),
+  };
+}
+
+const STANDARD = {
+  card: async () => AgentCard.toJSON(await cardResolver.resolve(cardBase)),
+  echo: (text) => send(text || 'A dragoman carries words, not opinions. Größe: 名前 🕊'),
+  async return_immediately() {
+    const started = performance.now();
+    const first = await sendTask('slow 2', { now: true });
+    return { seconds: (performance.now() - started) / 1000, first, last: await finished(first.id) };
+  },
+  async stream_chunks() {
+    const events = await streamText('stream 5');
+    return { events, task: await get(events[0].task.id) };
+  },
+  stream_progress: () => streamText('slow 1'),
+  async history() {
+    const { id } = await sendTask('remember this');
+    return { absent: await get(id), zero: await get(id, { historyLength: 0 }), one: await get(id, { historyLength: 1 }) };
+  },
+  listing,
+  cancel,
+  async subscribe() {
+    const running = await sendTask('slow 2', { now: true });
+    return { running, events: await subscribeTo(running.id) };
+  },
+  errors,
+  bare_message: async () => ({ sent: await send('message hello'), streamed: await streamText('message hello') }),
+  async same_context() {
+    const first = await sendTask('first turn');
+    return { first, second: await sendTask('second turn', { contextId: first.contextId }) };
+  },
+  /** The same message twice, then another one under its id. */
+  async repeat() {
+    const messageId = randomUUID();
+    const first = await send('once only', { messageId });
+    const second = await send('once only', { messageId });
+    return { first, second, changed: await errorOf(() => send('something else', { messageId })) };
+  },
+  outcomes: async () => ({
+    fail: await sendTask('fail'), reject: await sendTask('reject'), crash: await sendTask('crash'),
+  }),
+  artifacts: async () => ({
+    file: (await sendTask('file')).artifacts,
+    data: (await sendTask('data')).artifacts,
+    'big 256': (await sendTask('big 256')).artifacts,
+  }),
+};
+const SCENARIOS = {
+  ...STANDARD,
+  /** Markdown goes as a file's bytes, everything else as text. */
+  digest: (path) => (path.endsWith('.md')
+    ? sendPart({ raw: readFileSync(path).toString('base64'), mediaType: 'text/markdown', filename: basename(path) })
+    : sendPart({ text: readFileSync(path, 'utf8') })),
+};
+
+const chosen = wanted.length ? wanted.map((item) => item.split(/=(.*)/s)) : Object.keys(STANDARD).map((name) => [name]);
+const results = await Promise.all(
+  chosen.map(([name, value]) => SCENARIOS[name](value).catch((error) => ({ raised: error.stack }))),
+);
+const report = Object.fromEntries(chosen.map(([name], index) => [name, results[index]]));
+process.stdout.write(`${JSON.stringify({ ...report, calls: [...calls].sort() })}\n`);
