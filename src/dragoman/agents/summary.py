@@ -32,14 +32,13 @@ _COMMON = frozenset(
     une été être al como con de del el esta este lo los las más para pero por sus che da della di gli nel non""".split()
 )
 # Openings that lean on the sentence before: quoted alone, such a sentence reads badly.
-_LEANING = frozenset("this that these those it he she they its but however such so thus and or also".split())
+_LEANING = frozenset("this that these those it he she they its but however so thus yet and or also".split())
 # Abbreviations that something always follows, those that a number follows, and those that may end a sentence.
 _TITLES = frozenset("dr mr mrs ms prof gen col capt lt sgt rev hon sen rep mt e.g i.e cf vs d.h u.a".split())
 _NUMBERED = frozenset("no nr fig p pp vol ch c ca jan feb mar apr jun jul aug sep sept oct nov dec".split())
 _SHORTENED = frozenset("etc al inc ltd co corp jr sr bros dept univ est st ave".split())
-# Scripts whose every character counts as a word: Han and hiragana.
+# Han and hiragana, where a character counts as a word; and marks without which Indic, Thai and other words fall apart.
 _HAN = "\u3005-\u3007\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# `\w` leaves out the combining marks, without which Indic, Thai and pointed Semitic words fall apart.
 _MARK = "[\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u109f]"
 _PART = rf"[^\W_{_HAN}]+(?:{_MARK}+[^\W_{_HAN}]*)*"
 _WORD = re.compile(rf"[{_HAN}]|{_PART}(?:(?:['’.\u200c\u200d-]|(?<=\d),(?=\d)){_PART})*")
@@ -170,7 +169,7 @@ def _read(number: int, document: Document) -> tuple[int, list[_Sentence]]:
     blocks = list(_blocks(document.text, code=False)) or list(_blocks(document.text, code=True))
     kinds = Counter(kind for kind, _ in blocks)
     told = kinds["prose"] + kinds["item"]  # more lone lines than that are no headings but verses or notes
-    quoted = {"prose": 1.0, "item": 0.7}
+    quoted = {"prose": 1.0, "item": 0.5}
     quoted |= {"line": 1.0} if kinds["line"] > told else {} if told else {"heading": 1.0}
     found: list[_Sentence] = []
     first, later = 1.3, 1.15  # what opens the text says most, and then what opens a paragraph
@@ -252,8 +251,8 @@ def _terms(found: list[_Sentence]) -> tuple[list[list[str]], str]:
     known = sum(n for word, n in words.items() if word.lower() in _COMMON) > words.total() / 5
     term_of = {word: _term(word, 2 if known else 4) for word in words}
     terms = [[t for w in s.words if (t := term_of[w])] + _HAN_PAIR.findall(s.text) for s in found]
-    # The last spelling of a term counts: one without capitals, if there is any, and the most frequent one.
-    spelt = {term_of[word]: word for word in sorted(words, key=lambda word: (word.islower(), words[word]))}
+    # The last spelling of a term counts: one without capitals, if any, the most frequent and then the shortest one.
+    spelt = {term_of[w]: w for w in sorted(words, key=lambda w: (w.islower(), words[w], -len(w)))}
     counts = Counter(term for sentence in terms for term in sentence)
     top = [(term, n) for term, n in counts.most_common(_TERMS) if n > 1] or counts.most_common(_TERMS // 2)
     return terms, ", ".join(f"{spelt.get(term, term)[:40]} ({n:,})" for term, n in top)

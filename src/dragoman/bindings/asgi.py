@@ -52,24 +52,23 @@ class AsgiApp:
         if scope["type"] != "http":
             return
         headers = Headers(scope["headers"])
-        body = _Body(receive, headers, self._body_limit, self._body_seconds)
+        caller = _Connection(receive, self._body_limit, self._body_seconds)
         request = RawRequest(
             scope["method"],
             self._path(scope),
             scope["query_string"],
             headers,
             self._request_id(headers),
-            body.read,
+            caller.read,
         )
-        watch = _Watch(receive, body)
         try:
             reply = await self._pipeline.handle(request)
         except asyncio.CancelledError:
-            if watch.gone:
+            if caller.gone:
                 return
             raise
         finally:
-            watch.end()
+            caller.end()
         if isinstance(reply, StreamReply):
             await self._stream(reply, receive, send, head_only=request.method == "HEAD")
         else:
@@ -143,35 +142,65 @@ async def _cancel_when_gone(receive: Receive, task: "asyncio.Task[Any] | None") 
             return
 
 
-class _Body:
-    """Reads a request's body within its limits."""
+class _Connection:
+    """The caller's side of one request: reads the body within its limits, and notices when the caller goes away.
 
-    __slots__ = ("_headers", "_limit", "_receive", "_seconds", "whole")
+    One timer does both jobs, so that a quick request pays for one timer and nothing else.
 
-    def __init__(self, receive: Receive, headers: Headers, limit: int, seconds: float) -> None:
+    Attributes:
+        gone: whether the caller has gone.
+    """
+
+    __slots__ = (
+        "_began",
+        "_late",
+        "_limit",
+        "_receive",
+        "_seconds",
+        "_task",
+        "_timer",
+        "_watcher",
+        "_whole",
+        "gone",
+    )
+
+    def __init__(self, receive: Receive, limit: int, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
         self._receive = receive
-        self._headers = headers
         self._limit = limit
         self._seconds = seconds
-        self.whole = False
+        self._began = loop.time()
+        self._task = asyncio.current_task()
+        self._watcher: asyncio.Task[None] | None = None
+        self._whole = False
+        self._late = False
+        self.gone = False
+        self._timer = loop.call_later(min(WATCH_AFTER, seconds), self._tick)
 
-    async def read(self) -> bytes:
-        """Return the body.
+    async def read(self, length: bytes | None) -> bytes:
+        """Return the body; `length` is the Content-Length header.
 
         Raises:
             BodyTooLarge: it is over the limit, or says it will be.
             RequestTimeout: it was not whole in time.
         """
-        length = self._headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > self._limit:
             raise self._too_large()
         try:
-            async with asyncio.timeout(self._seconds):
-                return await self._gather()
-        except TimeoutError:
+            return await self._gather()
+        except asyncio.CancelledError:
+            if not self._late or self._task is None:
+                raise
+            self._task.uncancel()
             raise RequestTimeout(
                 f"The body was not whole within {self._seconds:g} s; send it again"
             ) from None
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
 
     async def _gather(self) -> bytes:
         chunks: list[bytes] = []
@@ -187,36 +216,23 @@ class _Body:
                 raise self._too_large()
             chunks.append(chunk)
             if not message.get("more_body", False):
-                self.whole = True
+                self._whole = True
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _too_large(self) -> BodyTooLarge:
         return BodyTooLarge(f"The body is over the limit of {self._limit} bytes")
 
-
-class _Watch:
-    """Cancels a request that waits for long when its caller has gone. Costs a timer unless the wait is long.
-
-    Attributes:
-        gone: whether the caller has gone.
-    """
-
-    __slots__ = ("_body", "_receive", "_task", "_timer", "_watcher", "gone")
-
-    def __init__(self, receive: Receive, body: _Body) -> None:
-        self._receive = receive
-        self._body = body
-        self._task = asyncio.current_task()
-        self._watcher: asyncio.Task[None] | None = None
-        self.gone = False
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
-
-    def _begin(self) -> None:
-        # While the body is being read, its reader is the one that notices.
-        if self._body.whole:
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._whole:
             self._watcher = asyncio.ensure_future(self._look())
+            return
+        left = self._began + self._seconds - loop.time()
+        if left <= 0 and self._task is not None:
+            self._late = True
+            self._task.cancel()
         else:
-            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+            self._timer = loop.call_later(max(0.001, min(WATCH_AFTER, left)), self._tick)
 
     async def _look(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -224,9 +240,3 @@ class _Watch:
         self.gone = True
         if self._task is not None:
             self._task.cancel()
-
-    def end(self) -> None:
-        """Stop watching."""
-        self._timer.cancel()
-        if self._watcher is not None:
-            self._watcher.cancel()

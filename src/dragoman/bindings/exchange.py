@@ -20,10 +20,9 @@ class RawRequest:
         path: the path, still percent-encoded, below the base path.
         headers: the headers.
         id: the request id, echoed in the reply and the log.
-        read_body: reads the body; raises BodyTooLarge or RequestTimeout.
     """
 
-    __slots__ = ("_query", "headers", "id", "method", "path", "read_body")
+    __slots__ = ("_query", "_read_body", "headers", "id", "method", "path")
 
     def __init__(
         self,
@@ -32,14 +31,22 @@ class RawRequest:
         query: bytes,
         headers: Headers,
         request_id: str,
-        read_body: Callable[[], Awaitable[bytes]],
+        read_body: Callable[[bytes | None], Awaitable[bytes]],
     ) -> None:
         self.method = method
         self.path = path
         self.headers = headers
         self.id = request_id
-        self.read_body = read_body
+        self._read_body = read_body
         self._query = query
+
+    async def read_body(self) -> bytes:
+        """Return the body.
+
+        Raises:
+            BodyTooLarge, RequestTimeout.
+        """
+        return await self._read_body(self.headers.get(b"content-length"))
 
     @property
     def query(self) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from dragoman.gateway.execute import AgentRuntime, Execution, execute
@@ -44,11 +45,11 @@ class AgentLoop:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._agent.startup(), self._loop).result()
 
-    def dispatch(self, run: RunRef) -> None:
-        """Have a run executed as soon as there is room; may be called from any thread."""
+    def dispatch(self, runs: Sequence[RunRef]) -> None:
+        """Have runs executed as soon as there is room; may be called from any thread."""
         self._idle.clear()
-        self._known.add(run.lease.task_id)
-        self._loop.call_soon_threadsafe(self._arrive, run)
+        self._known.update(run.lease.task_id for run in runs)
+        self._loop.call_soon_threadsafe(self._arrive, runs)
 
     def stop(self, task_id: str) -> None:
         """Stop the handler of a run; may be called from any thread."""
@@ -88,8 +89,8 @@ class AgentLoop:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def _arrive(self, run: RunRef) -> None:
-        self._waiting.append(run)
+    def _arrive(self, runs: Sequence[RunRef]) -> None:
+        self._waiting.extend(runs)
         self._fill()
 
     def _fill(self) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.engines.agent_loop import AgentLoop
 from dragoman.gateway.execute import AgentRuntime
@@ -63,14 +64,16 @@ class EmbeddedEngine:
         await asyncio.gather(*waits)
         await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self._loops.values()))
 
-    def dispatch(self, run: RunRef) -> None:
+    def dispatch(self, runs: Sequence[RunRef]) -> None:
         """See `Engine.dispatch`."""
-        loop = self._loops.get(run.scope.agent)
-        if loop is None:
-            return
-        if self._agents[run.scope.agent].settings.replies != "message":
-            self._fresh[run.lease.task_id] = time.monotonic() + SHOW_AFTER, run.lease
-        loop.dispatch(run)
+        due = time.monotonic() + SHOW_AFTER
+        by_agent: defaultdict[str, list[RunRef]] = defaultdict(list)
+        for run in runs:
+            by_agent[run.scope.agent].append(run)
+            if self._agents[run.scope.agent].settings.replies != "message":
+                self._fresh[run.lease.task_id] = due, run.lease
+        for agent_id, batch in by_agent.items():
+            self._loops[agent_id].dispatch(batch)
 
     def stop(self, task_id: str) -> None:
         """See `Engine.stop`."""

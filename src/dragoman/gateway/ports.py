@@ -209,8 +209,8 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
 class Engine(Protocol):
     """Executes runs. It holds no state that an answer depends on."""
 
-    def dispatch(self, run: RunRef) -> None:
-        """Start a run as soon as there is room. Returns at once; called on the serving loop."""
+    def dispatch(self, runs: Sequence[RunRef]) -> None:
+        """Start runs as soon as there is room. Returns at once; called on the serving loop."""
         ...
 
     def stop(self, task_id: str) -> None:

@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import isinf
 from typing import Any
 
 from msgspec import Raw
@@ -49,28 +51,32 @@ class Parsed:
         return self.value
 
 
-class _Flaws:
-    """Notes, while a body is parsed, that it has flaws; where they stand is looked up only then."""
+class _Flawed(Exception):
+    """A body is JSON but has a flaw; what and where is looked up only then."""
 
-    __slots__ = ("decoder", "found")
 
-    def __init__(self) -> None:
-        self.found = False
-        self.decoder = json.JSONDecoder(
-            object_pairs_hook=self._object, parse_constant=_refuse_constant, parse_float=self._float
-        )
+def _whole_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Flawed
+    return members
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members = dict(pairs)
-        if len(members) != len(pairs):
-            self.found = True
-        return members
 
-    def _float(self, text: str) -> float:
-        number = float(text)
-        if number in (float("inf"), float("-inf")):
-            self.found = True
-        return number
+def _finite(text: str) -> float:
+    number = float(text)
+    if isinf(number):
+        raise _Flawed
+    return number
+
+
+def _refuse_constant(name: str) -> Any:
+    raise json.JSONDecodeError(f"{name} is not a JSON number", name, 0)
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_whole_object, parse_constant=_refuse_constant, parse_float=_finite
+)
+_LENIENT = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def parse(body: bytes) -> Parsed:
@@ -85,22 +91,19 @@ def parse(body: bytes) -> Parsed:
         raise MalformedJson(f"The body is not UTF-8: byte {error.start} cannot be read") from None
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise MalformedJson(f"The body is nested more than {MAX_DEPTH} deep")
-    flaws = _Flaws()
     try:
-        value = flaws.decoder.decode(text)
+        value = _STRICT.decode(text)
+    except _Flawed:
+        return Parsed(_LENIENT.decode(text), list(_violations(text)))
     except json.JSONDecodeError as error:
         raise MalformedJson(
             f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
         ) from None
     except ValueError:
         raise MalformedJson("The body holds a number with more than 4,300 digits") from None
-    if flaws.found or "\\u" in text:
+    if "\\u" in text:
         return Parsed(value, list(_violations(text)))
     return Parsed(value, [])
-
-
-def _refuse_constant(name: str) -> Any:
-    raise json.JSONDecodeError(f"{name} is not a JSON number", name, 0)
 
 
 _OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^][{}"]+', re.DOTALL)
@@ -138,7 +141,7 @@ def _walk(value: Any, path: str) -> Iterator[FieldViolation]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _walk(item, f"{path}[{index}]")
-    elif isinstance(value, float) and value in (float("inf"), float("-inf")):
+    elif isinstance(value, float) and isinf(value):
         yield FieldViolation(path or "body", "is a number out of range")
     elif isinstance(value, str) and not _is_unicode(value):
         yield FieldViolation(path or "body", "holds a lone surrogate, which is not Unicode text")
@@ -299,7 +302,7 @@ def _milliseconds(form: "re.Match[str]") -> int:
         hours, minutes = zone[1:].split(":")
         offset = timedelta(hours=int(hours), minutes=int(minutes))
         moment = moment - offset if zone[0] == "+" else moment + offset
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1000 + int((fraction or "0").ljust(3, "0")[:3])
 
 
@@ -323,8 +326,13 @@ def kind_of(value: Any) -> str:
 
 def timestamp_text(milliseconds: int) -> str:
     """Return a time as ProtoJSON writes it, in UTC with milliseconds."""
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds >= 0 else _EPOCH
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+    return f"{_second_text(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(maxsize=4096)
+def _second_text(seconds: int) -> str:
+    # Formatting a date costs more than encoding the rest of a small task; most replies share a few seconds.
+    return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -34,7 +34,9 @@ from dragoman.model.speech import agent_message
 from dragoman.stores.sqlite.records import decode_change, decode_request, encode
 from dragoman.stores.sqlite.writer import Transaction
 
-_COLUMNS = "id, scope_id, context_id, visible, state, status_at, status_seq, seq, epoch, attempt, dispatch"
+_COLUMNS = (
+    "id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch"
+)
 
 
 class TaskRow(Struct):
@@ -44,6 +46,7 @@ class TaskRow(Struct):
     scope_id: int
     context_id: str
     visible: int
+    counted: int
     state: TaskState
     status_at: int
     status_seq: int
@@ -55,6 +58,9 @@ class TaskRow(Struct):
 
 def scope_id(tx: Transaction, scope: Scope) -> int:
     """Return the number of a scope, giving it one if it is new."""
+    known = tx.scopes.get(scope)
+    if known is not None:
+        return known
     row = tx.execute(
         "SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?",
         (scope.tenant, scope.principal, scope.agent),
@@ -65,6 +71,8 @@ def scope_id(tx: Transaction, scope: Scope) -> int:
             (scope.tenant, scope.principal, scope.agent),
         ).fetchone()
     number: int = row[0]
+    # Not known to later transactions until this one is committed.
+    tx.new_scopes[scope] = number
     return number
 
 
@@ -72,28 +80,44 @@ def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
     """See `TaskStore.accept`."""
     message = acceptance.message
     scope = scope_id(tx, acceptance.scope)
-    if acceptance.idempotent:
-        known = tx.execute(
-            "SELECT digest, task_id FROM identity WHERE scope_id = ? AND message_id = ?",
-            (scope, message.message_id),
-        ).fetchone()
-        if known is not None:
-            if known[0] != acceptance.digest:
-                raise MessageIdConflict.of(
-                    "message.messageId",
-                    "was used before for another message; send a new message under a new id",
-                )
-            return Accepted(task_id=known[1], replayed=True, events=())
     if message.task_id:
+        # What the message continues may turn out to be wrong: nothing may be written before it is looked at.
+        known = _known(tx, scope, acceptance) if acceptance.idempotent else None
+        if known is not None:
+            return known
         accepted = _continue(tx, acceptance, scope, lease_ms)
-    else:
-        accepted = _begin(tx, acceptance, scope, lease_ms)
-    if acceptance.idempotent:
-        tx.execute(
-            "INSERT INTO identity (scope_id, message_id, digest, task_id) VALUES (?, ?, ?, ?)",
-            (scope, message.message_id, acceptance.digest, accepted.task_id),
+        if acceptance.idempotent:
+            _remember(tx, scope, acceptance, message.task_id)
+        return accepted
+    if acceptance.idempotent and not _remember(tx, scope, acceptance, acceptance.task_id):
+        known = _known(tx, scope, acceptance)
+        if known is not None:
+            return known
+    return _begin(tx, acceptance, scope, lease_ms)
+
+
+def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | None:
+    """Return what became of a message that was accepted before."""
+    row = tx.execute(
+        "SELECT digest, task_id FROM identity WHERE scope_id = ? AND message_id = ?",
+        (scope, acceptance.message.message_id),
+    ).fetchone()
+    if row is None:
+        return None
+    if row[0] != acceptance.digest:
+        raise MessageIdConflict.of(
+            "message.messageId", "was used before for another message; send a new message under a new id"
         )
-    return accepted
+    return Accepted(task_id=row[1], replayed=True, events=())
+
+
+def _remember(tx: Transaction, scope: int, acceptance: Acceptance, task_id: str) -> bool:
+    """Save the identity of a message; false, and nothing saved, if there is one already."""
+    cursor = tx.execute(
+        "INSERT INTO identity (scope_id, message_id, digest, task_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (scope, acceptance.message.message_id, acceptance.digest, task_id),
+    )
+    return cursor.rowcount == 1
 
 
 def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -> Accepted:
@@ -102,15 +126,19 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
     deadline_at = now + acceptance.deadline
     change = Received(acceptance.message, TaskState.SUBMITTED)
     request = acceptance.request
+    counted = bool(acceptance.message.context_id)
+    if counted:
+        _count_context(tx, scope, context_id)
     tx.execute(
-        "INSERT INTO task (id, scope_id, context_id, visible, state, status_at, status_seq, seq, created_at,"
+        "INSERT INTO task (id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, created_at,"
         " request, epoch, attempt, dispatch, owner, lease_until, deadline_at)"
-        " VALUES (?, ?, ?, ?, 1, ?, 1, 1, ?, ?, 1, 1, 'sent', ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, 1, ?, 1, 1, ?, ?, 1, 1, 'sent', ?, ?, ?)",
         (
             task_id,
             scope,
             context_id,
             acceptance.visible,
+            counted,
             now,
             now,
             encode(request),
@@ -121,7 +149,7 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
     )
     tx.execute("INSERT INTO event VALUES (?, 1, 1, ?, ?)", (task_id, now, encode(change)))
     if acceptance.visible:
-        tx.count(scope, context_id, TaskState.SUBMITTED, 1)
+        tx.count(scope, context_id if counted else "", TaskState.SUBMITTED, 1)
     event = TaskEvent(task_id, context_id, 1, now, 1, change)
     tx.events.append(event)
     run = RunRef(
@@ -137,6 +165,29 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
     )
     tx.runs.append(run)
     return Accepted(task_id=task_id, replayed=False, events=(event,))
+
+
+def _count_context(tx: Transaction, scope: int, context_id: str) -> None:
+    """Give a context that is named by a caller, and so may see more tasks, a row of counters if it has none."""
+    if _has_counters(tx, scope, context_id):
+        return
+    # What is not written yet is in the rows that are counted here, and must not be added to the new row again.
+    tx.write_counts()
+    states = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in TaskState)
+    tx.execute(
+        f"INSERT INTO counter SELECT ?, ?, {states} FROM task WHERE visible AND scope_id = ? AND context_id = ?",
+        (scope, context_id, scope, context_id),
+    )
+    tx.execute(
+        "UPDATE task SET counted = 1 WHERE visible AND scope_id = ? AND context_id = ?", (scope, context_id)
+    )
+
+
+def _has_counters(tx: Transaction, scope: int, context_id: str) -> bool:
+    found = tx.execute(
+        "SELECT 1 FROM counter WHERE scope_id = ? AND context_id = ?", (scope, context_id)
+    ).fetchone()
+    return found is not None
 
 
 def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -> Accepted:
@@ -346,22 +397,24 @@ def _write(
             row.status_seq, row.status_at = row.seq, at
         events.append(TaskEvent(row.id, row.context_id, row.seq, at, row.attempt, change))
     row.state = state
-    if reveal:
+    if reveal and not was_visible:
         row.visible = 1
+        row.counted = _has_counters(tx, row.scope_id, row.context_id)
     if row.visible and was_visible and row.status_seq < events[0].seq:
         tx.execute("UPDATE task SET seq = ? WHERE id = ?", (row.seq, row.id))
     else:
         parked = state.is_interrupted
         dispatch = "done" if state.is_terminal else "parked" if parked else "sent"
         tx.execute(
-            "UPDATE task SET seq = ?, state = ?, status_at = ?, status_seq = ?, visible = ?, epoch = ?, dispatch = ?,"
-            " parked_at = ? WHERE id = ?",
+            "UPDATE task SET seq = ?, state = ?, status_at = ?, status_seq = ?, visible = ?, counted = ?, epoch = ?,"
+            " dispatch = ?, parked_at = ? WHERE id = ?",
             (
                 row.seq,
                 state,
                 row.status_at,
                 row.status_seq,
                 row.visible,
+                row.counted,
                 row.epoch,
                 dispatch,
                 at if parked else None,
@@ -372,9 +425,10 @@ def _write(
         "INSERT INTO event VALUES (?, ?, ?, ?, ?)",
         [(row.id, event.seq, event.attempt, event.at, encode(event.change)) for event in events],
     )
+    context_id = row.context_id if row.counted else ""
     if was_visible and row.visible and state is not before:
-        tx.count(row.scope_id, row.context_id, before, -1)
+        tx.count(row.scope_id, context_id, before, -1)
     if row.visible and (not was_visible or state is not before):
-        tx.count(row.scope_id, row.context_id, state, 1)
+        tx.count(row.scope_id, context_id, state, 1)
     tx.events.extend(events)
     return tuple(events)

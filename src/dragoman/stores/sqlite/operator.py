@@ -55,7 +55,8 @@ class Operator:
         connection = open_writer(self._path)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            transaction = Transaction(connection, epoch=0)
+            now = connection.execute("SELECT now_ms FROM store_clock").fetchone()[0]
+            transaction = Transaction(connection, 0, now, {})
             event = commands.cancel(transaction, scope, task_id)
             transaction.write_counts()
             connection.execute("COMMIT")

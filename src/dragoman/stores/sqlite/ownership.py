@@ -63,14 +63,17 @@ class Ownership:
                 connection.execute("ROLLBACK")
         return cls(epoch + 1, lock)
 
-    def check(self, connection: sqlite3.Connection) -> None:
-        """Make sure that the file is still ours; called inside every writing transaction.
+    def check(self, connection: sqlite3.Connection) -> int:
+        """Make sure that the file is still ours and return the store's time; called inside every writing transaction.
 
         Raises:
             OwnershipLost: it is not.
         """
-        if connection.execute("SELECT epoch FROM server").fetchone()[0] != self.epoch:
+        epoch, now = connection.execute("SELECT epoch, now_ms FROM server, store_clock").fetchone()
+        if epoch != self.epoch:
             raise OwnershipLost
+        time: int = now
+        return time
 
     def beat(self, connection: sqlite3.Connection, now: int) -> None:
         """Write the heartbeat, and take the lock over from a frozen owner that has died since."""

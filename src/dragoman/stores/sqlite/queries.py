@@ -23,6 +23,7 @@ from dragoman.model import (
 from dragoman.model.errors import TaskNotFound
 from dragoman.stores.sqlite.records import decode_change, event_from_row
 
+_Row = tuple[str, str, int, int, bytes]
 _STATES = [state.name.lower() for state in TaskState]
 
 
@@ -97,17 +98,8 @@ def page(
         tasks: list[Task] = []
         total, has_more = 0, False
         if scope is not None:
-            where, values = _conditions(scope, filters)
-            total = _total(connection, scope, filters, where, values)
-            if cursor is not None:
-                where += " AND (t.status_at, t.id) < (?, ?)"
-                values += [cursor.timestamp, cursor.task_id]
-            rows = connection.execute(
-                "SELECT t.id, t.context_id, t.state, t.status_at, e.payload FROM task t"
-                " LEFT JOIN event e ON e.task_id = t.id AND e.seq = t.status_seq"
-                f" WHERE {where} ORDER BY t.status_at DESC, t.id DESC LIMIT ?",
-                (*values, size + 1),
-            ).fetchall()
+            total = _total(connection, scope, filters)
+            rows = _newest(connection, scope, filters, cursor, size + 1)
             has_more = len(rows) > size
             whole = history_length > 0 or artifacts
             tasks = [
@@ -117,35 +109,65 @@ def page(
     return TaskPage(tasks=tuple(tasks), filters=filters, page_size=size, total=total, has_more=has_more)
 
 
-def _conditions(scope: int, filters: Filters) -> tuple[str, list[Any]]:
-    where, values = "t.visible AND t.scope_id = ?", [scope]
+def _newest(
+    connection: sqlite3.Connection, scope: int, filters: Filters, cursor: Cursor | None, limit: int
+) -> list[_Row]:
+    """Read the newest tasks after a cursor. Without a filter the states are read one by one and merged."""
+    where, values = _conditions(scope, filters, cursor)
+    columns = "id, context_id, state, status_at, status_seq"
+    if filters.state is not None or filters.context_id is not None:
+        source, bound = f"SELECT {columns} FROM task WHERE {where}", values
+    else:
+        one = (
+            f"SELECT * FROM (SELECT {columns} FROM task WHERE {where} AND state = ?"
+            " ORDER BY status_at DESC, id DESC LIMIT ?)"
+        )
+        source = " UNION ALL ".join([one] * len(TaskState))
+        bound = [value for state in TaskState for value in (*values, state, limit)]
+    return connection.execute(
+        f"WITH newest AS ({source} ORDER BY status_at DESC, id DESC LIMIT ?)"
+        " SELECT n.id, n.context_id, n.state, n.status_at, e.payload FROM newest n"
+        " LEFT JOIN event e ON e.task_id = n.id AND e.seq = n.status_seq ORDER BY n.status_at DESC, n.id DESC",
+        (*bound, limit),
+    ).fetchall()
+
+
+def _conditions(scope: int, filters: Filters, cursor: Cursor | None) -> tuple[str, list[Any]]:
+    where = "visible AND scope_id = ?"
+    values: list[Any] = [scope]
     terms: list[tuple[str, Any]] = [
-        ("t.context_id = ?", filters.context_id),
-        ("t.state = ?", filters.state),
-        ("t.status_at >= ?", filters.after),
+        ("context_id = ?", filters.context_id),
+        ("state = ?", filters.state),
+        ("status_at >= ?", filters.after),
     ]
     for term, value in terms:
         if value is not None:
             where += f" AND {term}"
             values.append(value)
+    if cursor is not None:
+        where += " AND (status_at, id) < (?, ?)"
+        values += [cursor.timestamp, cursor.task_id]
     return where, values
 
 
-def _total(
-    connection: sqlite3.Connection, scope: int, filters: Filters, where: str, values: list[Any]
-) -> int:
-    if filters.after is not None:
-        total: int = connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0]
-        return total
-    columns = "+".join(_STATES) if filters.state is None else filters.state.name.lower()
-    row = connection.execute(
-        f"SELECT {columns} FROM counter WHERE scope_id = ? AND context_id = ?",
-        (scope, filters.context_id or ""),
-    ).fetchone()
-    return row[0] if row else 0
+def _total(connection: sqlite3.Connection, scope: int, filters: Filters) -> int:
+    if filters.after is None:
+        columns = "+".join(_STATES) if filters.state is None else filters.state.name.lower()
+        row = connection.execute(
+            f"SELECT {columns} FROM counter WHERE scope_id = ? AND context_id = ?",
+            (scope, filters.context_id or ""),
+        ).fetchone()
+        if row is not None or filters.context_id is None:
+            return row[0] if row else 0
+        # A context without counters never had more than one task: counting it is looking at one row.
+    where, values = _conditions(scope, filters, None)
+    if filters.state is None and filters.context_id is None:
+        where += f" AND state IN ({', '.join(str(int(state)) for state in TaskState)})"
+    total: int = connection.execute(f"SELECT count(*) FROM task WHERE {where}", values).fetchone()[0]
+    return total
 
 
-def _outline(row: tuple[str, str, int, int, bytes]) -> Task:
+def _outline(row: _Row) -> Task:
     task_id, context_id, state, at, payload = row
     change = decode_change(payload)
     message = change.message if isinstance(change, StatusChange) else None
@@ -155,7 +177,7 @@ def _outline(row: tuple[str, str, int, int, bytes]) -> Task:
 
 def _whole(
     connection: sqlite3.Connection,
-    row: tuple[str, str, int, int, bytes],
+    row: _Row,
     history_length: int,
     artifacts: bool,
 ) -> Task:

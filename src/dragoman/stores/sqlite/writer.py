@@ -17,13 +17,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.gateway.ports import Commit, RunRef
-from dragoman.model import TaskEvent, TaskState
+from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.stores.sqlite.connection import unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
 
 MAX_BATCH = 256
 """Operations in one transaction at most: bounds how long the first one waits for the last."""
+
+BUSY_BATCH = 4
+GATHER_SECONDS = 0.001
+"""After a batch of at least `BUSY_BATCH`, wait this long for the next one to gather. A commit costs the same for one
+operation as for twenty: under load this takes a tenth off the CPU of a send and nothing off its rate."""
 
 _LOG = logging.getLogger("dragoman.store")
 
@@ -36,32 +41,46 @@ class Transaction:
         epoch: the server's epoch.
         events: the events to announce after the commit.
         runs: the runs to execute after the commit.
+        scopes: numbers of scopes that are known from commits before this one.
+        new_scopes: numbers given out in this transaction.
     """
 
-    def __init__(self, connection: sqlite3.Connection, epoch: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, epoch: int, now: int, scopes: dict[Scope, int]
+    ) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.epoch = epoch
-        self.now: int = connection.execute("SELECT now_ms FROM store_clock").fetchone()[0]
+        self.now = now
         self.events: list[TaskEvent] = []
         self.runs: list[RunRef] = []
+        self.scopes = scopes
+        self.new_scopes: dict[Scope, int] = {}
         self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * len(TaskState))
 
     def count(self, scope_id: int, context_id: str, state: TaskState, step: int) -> None:
-        """Note that a visible task entered (`step` 1) or left (-1) a state; written once a batch."""
+        """Note that a visible task entered (`step` 1) or left (-1) a state; written once a batch.
+
+        `context_id` is empty for a task whose context has no counters.
+        """
         self._counts[scope_id, ""][state - 1] += step
-        self._counts[scope_id, context_id][state - 1] += step
+        if context_id:
+            self._counts[scope_id, context_id][state - 1] += step
 
     def write_counts(self) -> None:
-        """Write the counters that the batch moved."""
-        rows = [(*key, *steps) for key, steps in self._counts.items() if any(steps)]
-        if rows:
-            self.executemany(_COUNT, rows)
+        """Write the counters that were moved since they were last written."""
+        for (scope_id, context_id), steps in self._counts.items():
+            if any(steps):
+                statement = _MOVE_CONTEXT if context_id else _MOVE_SCOPE
+                self.execute(statement, (*steps, scope_id, context_id))
+        self._counts.clear()
 
 
 _STATES = [state.name.lower() for state in TaskState]
-_COUNT = (
-    f"INSERT INTO counter (scope_id, context_id, {', '.join(_STATES)}) VALUES (?, ?{', ?' * len(_STATES)}) "
+_STEPS = ", ".join(f"{name} = {name} + ?" for name in _STATES)
+_MOVE_CONTEXT = f"UPDATE counter SET {_STEPS} WHERE scope_id = ? AND context_id = ?"
+_MOVE_SCOPE = (
+    f"INSERT INTO counter ({', '.join(_STATES)}, scope_id, context_id) VALUES (?{', ?' * (len(_STATES) + 1)}) "
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _STATES)}"
 )
 
@@ -113,6 +132,7 @@ class Writer:
         self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._refusal: Exception | None = None
+        self._scopes: dict[Scope, int] = {}
         self._foreign_writes = self._data_version()
 
     def start(self) -> None:
@@ -137,10 +157,14 @@ class Writer:
     def _work(self) -> None:
         beat_at = time.monotonic() + HEARTBEAT_SECONDS
         running = True
+        batch: list[_Operation] = []
         while running:
-            batch: list[_Operation] = []
+            busy = len(batch) >= BUSY_BATCH
+            batch = []
             try:
                 item = self._queue.get(timeout=max(0.0, beat_at - time.monotonic()))
+                if busy and item is not None:
+                    time.sleep(GATHER_SECONDS)
                 while item is not None:
                     batch.append(item)
                     if len(batch) == MAX_BATCH:
@@ -184,8 +208,7 @@ class Writer:
         if self._refusal is not None:
             raise OwnershipLost
         self._connection.execute("BEGIN IMMEDIATE")
-        self._ownership.check(self._connection)
-        transaction = Transaction(self._connection, self._ownership.epoch)
+        transaction = self._begin()
         for operation in batch:
             operation.error = None
             try:
@@ -194,16 +217,20 @@ class Writer:
                 operation.error = error
         transaction.write_counts()
         self._connection.execute("COMMIT")
+        self._scopes.update(transaction.new_scopes)
         if transaction.events:
             self._announce(Commit(transaction.events, transaction.runs))
+
+    def _begin(self) -> Transaction:
+        now = self._ownership.check(self._connection)
+        return Transaction(self._connection, self._ownership.epoch, now, self._scopes)
 
     def _beat(self) -> None:
         if self._refusal is not None:
             return
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._ownership.check(self._connection)
-            transaction = Transaction(self._connection, self._ownership.epoch)
+            transaction = self._begin()
             self._ownership.beat(self._connection, transaction.now)
             self._tend(transaction)
             self._connection.execute("COMMIT")

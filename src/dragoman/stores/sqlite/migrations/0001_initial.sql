@@ -35,6 +35,7 @@ CREATE TABLE task (
     scope_id    INTEGER NOT NULL REFERENCES scope (id),
     context_id  TEXT NOT NULL,
     visible     INTEGER NOT NULL,           -- 0 while only a bare message may come of it
+    counted     INTEGER NOT NULL,           -- 1 if its context has counters
     state       INTEGER NOT NULL,           -- dragoman.model.TaskState
     status_at   INTEGER NOT NULL,           -- when the state was last set; never goes back
     status_seq  INTEGER NOT NULL,           -- the event that set it
@@ -53,8 +54,8 @@ CREATE TABLE task (
     parked_ms   INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- One index a listing, each in the order in which it is read.
-CREATE INDEX task_newest ON task (scope_id, status_at DESC, id DESC) WHERE visible;
+-- Listings are read in the order of these. One of all states is merged from the few states that there are: an index
+-- less to write on every change of state.
 CREATE INDEX task_newest_by_state ON task (scope_id, state, status_at DESC, id DESC) WHERE visible;
 CREATE INDEX task_newest_by_context ON task (scope_id, context_id, status_at DESC, id DESC) WHERE visible;
 -- Running ones (SUBMITTED, WORKING) and waiting ones (INPUT_REQUIRED, AUTH_REQUIRED): few, looked through by the sweep.
@@ -92,7 +93,8 @@ CREATE TABLE journal (
     PRIMARY KEY (task_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
--- Visible tasks by state, of a whole scope (context_id '') and of each context: totals without scans.
+-- Visible tasks by state, of a whole scope (context_id '') and of each context that has had more than one task: totals
+-- without scans, and no row for the many contexts that never see a second task.
 CREATE TABLE counter (
     scope_id       INTEGER NOT NULL REFERENCES scope (id),
     context_id     TEXT NOT NULL,
