@@ -72,4 +72,6 @@ def _file(title: str, part: RawPart) -> Document:
             return document_from_json(title, json.loads(text))
         except json.JSONDecodeError as error:
             raise ValueError(f"{title} is not JSON: {error.msg} in line {error.lineno}") from None
+        except RecursionError:
+            raise ValueError(f"{title} is nested too deeply") from None
     return document_from_text(title, text)

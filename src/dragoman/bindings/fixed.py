@@ -93,7 +93,7 @@ class FixedEndpoints:
         request = exchange.request
         try:
             named = requested_version(
-                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ())
+                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ()), agent.cards
             )
             version = http_version(named, agent.cards) if named is not None else agent.unnamed
         except VersionNotSupported:

@@ -43,7 +43,7 @@ class HttpBinding:
         served = [version for version in dialects if agent is None or version in agent.versions]
         try:
             requested = requested_version(
-                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ())
+                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ()), served
             )
             version = http_version(requested, served)
         except VersionNotSupported:

@@ -29,7 +29,7 @@ class JsonRpcBinding:
         served = self._directory.versions if agent is None else agent.versions
         try:
             requested = requested_version(
-                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ())
+                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ()), served
             )
             version = jsonrpc_version(requested, served)
         except VersionNotSupported as error:

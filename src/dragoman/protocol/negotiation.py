@@ -18,12 +18,13 @@ _EXACT = re.compile(r"(?:0|[1-9]\d{0,3})\.(?:0|[1-9]\d{0,3})", re.ASCII)
 _WITH_PATCH = re.compile(rf"({_EXACT.pattern})(?:\.(?:0|[1-9]\d{{0,3}}))?", re.ASCII)
 
 
-def requested_version(headers: Sequence[bytes], query: Sequence[str]) -> str | None:
+def requested_version(headers: Sequence[bytes], query: Sequence[str], served: Collection[str]) -> str | None:
     """Return the version that a request names, or `None` if it names none.
 
     Args:
         headers: the values of every A2A-Version header.
         query: the values of every `A2A-Version` query parameter.
+        served: the versions that are served, to be named in a refusal.
 
     Raises:
         VersionNotSupported: it names several that differ, or one that is no ASCII text.
@@ -33,9 +34,10 @@ def requested_version(headers: Sequence[bytes], query: Sequence[str]) -> str | N
     try:
         named = {value.decode("ascii") for value in headers} | set(query)
     except UnicodeDecodeError:
-        raise _refusal("a value that is not ASCII", (), "not ASCII") from None
+        raise unsupported("\N{REPLACEMENT CHARACTER}", served) from None
     if len(named) > 1:
-        raise _refusal(" and ".join(sorted(repr(value[:16]) for value in named)), (), "several")
+        asked = "Several versions were asked for at once"
+        raise _refusal(asked, served, " ".join(sorted(_shown(value) for value in named))[:128])
     return named.pop() or None
 
 
@@ -71,16 +73,16 @@ def unsupported(requested: str | None, served: Collection[str]) -> VersionNotSup
     if requested is None:
         asked = f"This request has no {HEADER} header, which means version {UNNAMED}"
         return _refusal(asked, served, UNNAMED)
-    shown = requested[:32] if requested.isascii() and requested.isprintable() else "not printable ASCII"
-    asked = f"Version {shown!r} was asked for"
+    asked = f"Version {_shown(requested)!r} was asked for"
     if _EXACT.fullmatch(requested) is None:
         asked += ", and a version has the form Major.Minor"
-    return _refusal(asked, served, shown)
+    return _refusal(asked, served, _shown(requested))
+
+
+def _shown(requested: str) -> str:
+    return requested[:32] if requested.isascii() and requested.isprintable() else "not printable ASCII"
 
 
 def _refusal(asked: str, served: Collection[str], requested: str) -> VersionNotSupported:
-    if not served:
-        message = f"The request names its A2A version in a way that cannot be read: {asked}"
-    else:
-        message = f"{asked}; served here: {', '.join(served)}. Send the header {HEADER} with one of these"
+    message = f"{asked}; served here: {', '.join(served)}. Send the header {HEADER} with one of these"
     return VersionNotSupported(message, metadata={"requested": requested, "supported": ",".join(served)})
