@@ -56,6 +56,7 @@ class Agent:
         max_attempts: int = 3,
         deadline: float = 3600.0,
         max_runs: int = 100,
+        place: str = "",
     ) -> None:
         """Describe an agent.
 
@@ -76,12 +77,13 @@ class Agent:
             max_attempts: how often a run is entered at most.
             deadline: seconds after which a run is ended as FAILED.
             max_runs: runs at a time; further ones wait.
+            place: file and line to name in messages; those of the call if left out.
 
         Raises:
             AgentError: a value is not allowed.
         """
         frame = sys._getframe(1)
-        self.place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        self.place = place or f"{frame.f_code.co_filename}:{frame.f_lineno}"
         self.id = id
         self.name = name or id
         self.description = description or f"The agent {self.name}."
@@ -95,9 +97,7 @@ class Agent:
         self.icon_url = icon_url
         self.settings = AgentSettings(
             replies=replies,
-            capabilities=Capabilities(
-                streaming=streaming, extensions=(IDEMPOTENCY,) if idempotency == "requested" else ()
-            ),
+            capabilities=_capabilities(streaming, idempotency),
             input_modes=tuple(input_modes),
             strict_input_modes=strict_input_modes,
             idempotency=idempotency,
@@ -118,10 +118,10 @@ class Agent:
         Raises:
             AgentError: as `Agent`.
         """
+        place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
         summary = (function.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
         card = {"name": function.__name__.replace("_", " "), "description": summary, **card}
-        agent = cls(id=id or function.__name__.lower(), **card)
-        agent.place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        agent = cls(id=id or function.__name__.lower(), place=place, **card)
         agent._runner = runner(function, takes_text=True)
         return agent
 
@@ -167,7 +167,9 @@ class Agent:
         Raises:
             AgentError: a value is not allowed.
         """
-        self.settings = msgspec.structs.replace(self.settings, **changes)
+        settings = msgspec.structs.replace(self.settings, **changes)
+        capabilities = _capabilities(settings.capabilities.streaming, settings.idempotency)
+        self.settings = msgspec.structs.replace(settings, capabilities=capabilities)
         self.check()
 
     def check(self) -> None:
@@ -198,8 +200,17 @@ class Agent:
                 raise AgentError(f"{self.place}: agent {self.id!r}: {rule}")
 
     async def startup(self) -> None:
-        """See `gateway.execute.AgentRuntime`."""
-        await _call(self._startup)
+        """See `gateway.execute.AgentRuntime`.
+
+        Raises:
+            AgentError: a hook failed.
+        """
+        try:
+            await _call(self._startup)
+        except Exception as error:
+            raise AgentError(
+                f"{self.place}: agent {self.id!r}: its startup hook raised {type(error).__name__}: {error}"
+            ) from error
 
     async def shutdown(self) -> None:
         """See `gateway.execute.AgentRuntime`."""
@@ -210,6 +221,11 @@ class Agent:
         if self._runner is None:
             raise AgentError(f"{self.place}: agent {self.id!r} has no handler")
         await self._runner(execution)
+
+
+def _capabilities(streaming: bool, idempotency: str) -> Capabilities:
+    extensions = (IDEMPOTENCY,) if idempotency == "requested" else ()
+    return Capabilities(streaming=streaming, extensions=extensions)
 
 
 async def _call(hooks: Sequence[Hook]) -> None:

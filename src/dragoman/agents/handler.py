@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.agents.outcome import as_changes, as_message
 from dragoman.agents.run import BlockingRun, Chunks, Run
+from dragoman.agents.threads import in_thread
 from dragoman.gateway.execute import Execution
 from dragoman.model import Message
 
@@ -49,7 +50,7 @@ def _coroutine(handler: Handler, takes_text: bool) -> Runner:
 
 def _plain(handler: Handler, takes_text: bool) -> Runner:
     async def run(execution: Execution) -> None:
-        result = await asyncio.to_thread(handler, _blocking_argument(execution, takes_text))
+        result = await in_thread(handler, _blocking_argument(execution, takes_text))
         await _conclude(execution, await result if inspect.isawaitable(result) else result)
 
     return run
@@ -70,7 +71,7 @@ def _generator(handler: Handler, takes_text: bool) -> Runner:
     async def run(execution: Execution) -> None:
         chunks = Chunks(execution)
         generator: Iterator[Any] = handler(_blocking_argument(execution, takes_text))
-        while (chunk := await asyncio.to_thread(next, generator, _END)) is not _END:
+        while (chunk := await in_thread(next, generator, _END)) is not _END:
             await chunks.add(chunk)
         if not execution.ended:
             await chunks.finish()
@@ -87,4 +88,4 @@ async def _conclude(execution: Execution, result: Any) -> None:
         ref = execution.ref
         await execution.reply(as_message(result, task_id="", context_id=ref.context_id))
     else:
-        await execution.act(*as_changes(result))
+        await execution.act(*as_changes(result, execution.next_artifact_id))

@@ -1,5 +1,6 @@
 """What a handler returns or says, as parts, messages and artifacts."""
 
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.model import (
@@ -70,8 +71,8 @@ def as_artifact(
     )
 
 
-def as_changes(result: Any) -> tuple[Change, ...]:
-    """Return what a handler's return value does: its artifacts, then COMPLETED.
+def as_changes(result: Any, artifact_id: Callable[[], str]) -> tuple[Change, ...]:
+    """Return what a handler's return value does: its artifacts, then COMPLETED. `artifact_id` makes ids for them.
 
     Raises:
         TypeError, ValueError: as `as_parts`.
@@ -81,7 +82,8 @@ def as_changes(result: Any) -> tuple[Change, ...]:
         return (done,)
     if isinstance(result, list | tuple) and result and all(isinstance(item, Artifact) for item in result):
         return (*(ArtifactChunk(item, last_chunk=True) for item in result), done)
-    return ArtifactChunk(as_artifact(result), last_chunk=True), done
+    artifact = result if isinstance(result, Artifact) else as_artifact(result, artifact_id=artifact_id())
+    return ArtifactChunk(artifact, last_chunk=True), done
 
 
 def _unicode(text: str) -> str:

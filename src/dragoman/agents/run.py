@@ -19,7 +19,6 @@ from dragoman.model import (
     StatusChange,
     TaskState,
 )
-from dragoman.model.ids import new_id
 from dragoman.model.message import text_of
 from dragoman.model.payload import pack_object, unpack
 
@@ -122,6 +121,8 @@ class _Facts:
     def _artifact(
         self, content: Content, artifact_id: str | None, name: str, description: str, append: bool, last: bool
     ) -> ArtifactChunk:
+        if not isinstance(content, Artifact):
+            artifact_id = artifact_id or self._execution.next_artifact_id()
         artifact = as_artifact(content, artifact_id=artifact_id, name=name, description=description)
         return ArtifactChunk(artifact, append=append, last_chunk=last)
 
@@ -190,12 +191,12 @@ class Run(_Facts):
         Raises:
             ValueError, TypeError: the result has no JSON form.
         """
-
-        async def once() -> Any:
-            result = perform()
-            return await result if inspect.isawaitable(result) else result
-
-        result: T = await self._execution.step(name, once)
+        known = self._execution.recall("step", name)
+        if known is None:
+            performed = perform()
+            value = await performed if inspect.isawaitable(performed) else performed
+            known = await self._execution.remember("step", name, value)
+        result: T = unpack(known.result)
         return result
 
 
@@ -258,11 +259,10 @@ class BlockingRun(_Facts):
 
     def step(self, name: str, perform: Callable[[], T]) -> T:
         """See `Run.step`."""
-
-        async def once() -> T:
-            return await asyncio.to_thread(perform)
-
-        result: T = self._await(self._execution.step(name, once))
+        known = self._execution.recall("step", name)
+        if known is None:
+            known = self._await(self._execution.remember("step", name, perform()))
+        result: T = unpack(known.result)
         return result
 
     def _await(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -278,6 +278,7 @@ class Chunks:
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
         self._artifact_id = ""
+        self._begun = False
         self._held: Artifact | None = None
 
     async def add(self, content: Content) -> None:
@@ -285,7 +286,8 @@ class Chunks:
         if isinstance(content, Artifact):
             await self._execution.act(ArtifactChunk(content, last_chunk=True))
             return
-        held, self._held = self._held, as_artifact(content, artifact_id=self._artifact_id or new_id())
+        self._artifact_id = self._artifact_id or self._execution.next_artifact_id()
+        held, self._held = self._held, as_artifact(content, artifact_id=self._artifact_id)
         if held is not None:
             await self._execution.act(self._chunk(held, last=False))
 
@@ -298,6 +300,5 @@ class Chunks:
             await self._execution.act(self._chunk(self._held, last=True), done)
 
     def _chunk(self, artifact: Artifact, *, last: bool) -> ArtifactChunk:
-        append = bool(self._artifact_id)
-        self._artifact_id = artifact.artifact_id
-        return ArtifactChunk(artifact, append=append, last_chunk=last)
+        begun, self._begun = self._begun, True
+        return ArtifactChunk(artifact, append=begun, last_chunk=last)

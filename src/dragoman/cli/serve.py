@@ -1,5 +1,6 @@
 """`dragoman serve`: run the server."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman import __version__
+from dragoman.agents import Agent
 from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, FilesArgument, load_config, refuse
 
 
@@ -23,7 +26,7 @@ def serve(
     import uvloop
 
     from dragoman import app
-    from dragoman.agents import Agent, AgentError
+    from dragoman.agents import AgentError
     from dragoman.config import ConfigError, host_and_port
     from dragoman.stores.sqlite import StoreError
     from dragoman.telemetry.logs import LogSink, configure
@@ -43,11 +46,8 @@ def serve(
     log = LogSink()
     configure(log)
 
-    def started(url: str, agents: Sequence[Agent], store: Path) -> None:
-        _greet(url, agents, store)
-
     try:
-        code = uvloop.run(app.serve(settings, files or [], data=data, log=log, started=started))
+        code = uvloop.run(app.serve(settings, files or [], data=data, log=log, started=_greet))
     except (ConfigError, AgentError) as error:
         log.close()
         refuse(error)
@@ -56,24 +56,27 @@ def serve(
         refuse(error, 1)
     log.close()
     if code:
-        refuse("another server has taken this one's store over while it did not run; it has ended", code)
+        typer.echo(
+            "dragoman: another server took this one's store over while it did not run; it ends", err=True
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not by returning: that would wait for the thread of a handler which did not end in the drain time, for ever.
+    os._exit(code)
 
 
 SWITCH_SECONDS = 0.001
+"""Seconds between two offers of the interpreter lock."""
 
 _BODY = '{"message": {"messageId": "\'$(date +%s%N)\'", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}}'
 
 
-def _greet(url: str, agents: Sequence[object], store: Path) -> None:
-    from dragoman import Agent, __version__
-
-    served = [agent for agent in agents if isinstance(agent, Agent)]
-    first = served[0].id
+def _greet(url: str, agents: Sequence[Agent], store: Path) -> None:
     print(f"Dragoman {__version__} listening on {url}")
     print(f"  tasks are kept in {store}")
-    for agent in served:
+    for agent in agents:
         print(f"  {agent.name}: {url}/agents/{agent.id}/.well-known/agent-card.json")
-    base = f"{url}/agents/{first}"
+    base = f"{url}/agents/{agents[0].id}"
     print("  try it:")
     print(f"    dragoman send {base} Hello     (in a checkout: ./dev run send ...)")
     print(f"    curl -s {base}/message:send -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d \\")

@@ -13,11 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dragoman.gateway.execute import AgentRuntime, Execution, execute
 from dragoman.gateway.ports import Lease, RunRef, TaskStore
+from dragoman.model.errors import Unavailable
 
 _LOG = logging.getLogger("dragoman.engine")
 
 GRACE = 10.0
 """Seconds that a stopped handler may take to end before its place is given to another run."""
+
+
+MAX_THREADS = 100_000
+CLOSE_SECONDS = 2.0
+"""Seconds that closing waits for handlers to take their cancellation, and again for the shutdown hooks."""
 
 
 class AgentLoop:
@@ -30,6 +36,8 @@ class AgentLoop:
         self._waiting: deque[RunRef] = deque()
         self._running: dict[str, tuple[asyncio.Task[None], Execution]] = {}
         self._known: set[str] = set()
+        self._noted: set[str] = set()
+        self._notes: set[asyncio.Task[None]] = set()
         self._draining = False
         self._idle = threading.Event()
         self._idle.set()
@@ -41,7 +49,9 @@ class AgentLoop:
         Raises:
             Exception: as a startup hook raised it.
         """
-        self._loop.set_default_executor(self._executor())
+        # As many threads as it takes: their number is bounded by the runs, plus those that were abandoned.
+        threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix=f"agent-{self._agent.id}")
+        self._loop.set_default_executor(threads)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._agent.startup(), self._loop).result()
 
@@ -76,14 +86,18 @@ class AgentLoop:
 
     def close(self) -> None:
         """Cancel what is left, run the shutdown hooks and end the thread, waiting for neither for long."""
-        with contextlib.suppress(TimeoutError, RuntimeError):
-            asyncio.run_coroutine_threadsafe(self._shutdown(), self._loop).result(timeout=2.0)
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=1.0)
+        ended = threading.Event()
 
-    def _executor(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._agent.settings.max_runs, thread_name_prefix=f"agent-{self._agent.id}")
+        def begin() -> None:
+            shutdown = self._loop.create_task(self._shutdown())
+            self._notes.add(shutdown)
+            shutdown.add_done_callback(lambda _: ended.set())
+
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(begin)
+            ended.wait(CLOSE_SECONDS)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_SECONDS)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -92,11 +106,28 @@ class AgentLoop:
     def _arrive(self, runs: Sequence[RunRef]) -> None:
         self._waiting.extend(runs)
         self._fill()
+        waiting = [
+            run.lease for run in runs if run.lease.task_id not in self._running and run in self._waiting
+        ]
+        if waiting:
+            # So that a restart does not count as an attempt for those who were never entered.
+            self._noted.update(lease.task_id for lease in waiting)
+            note = self._loop.create_task(self._note(waiting))
+            self._notes.add(note)
+            note.add_done_callback(self._notes.discard)
+
+    async def _note(self, leases: Sequence[Lease]) -> None:
+        try:
+            await self._store.wait(leases)
+        except Unavailable as error:
+            _LOG.warning("waiting runs could not be noted: %s", error.message)
 
     def _fill(self) -> None:
         while self._waiting and not self._draining and len(self._running) < self._agent.settings.max_runs:
             run = self._waiting.popleft()
-            execution = Execution(self._store, run, self._agent.settings)
+            waited = run.lease.task_id in self._noted
+            self._noted.discard(run.lease.task_id)
+            execution = Execution(self._store, run, self._agent.settings, waited=waited)
             task = self._loop.create_task(execute(execution, self._agent.run))
             self._running[run.lease.task_id] = task, execution
             task.add_done_callback(lambda task, run=run: self._done(run, task))  # type: ignore[misc]
@@ -139,8 +170,6 @@ class AgentLoop:
         _LOG.warning(
             "a stopped handler did not end within %g s and was abandoned", GRACE, extra={"task_id": task_id}
         )
-        # Its thread, if it has one, is lost until it ends by itself: give the others a pool without it.
-        self._loop.set_default_executor(self._executor())
         self._leave(task_id)
 
     async def _shutdown(self) -> None:
@@ -149,5 +178,5 @@ class AgentLoop:
             execution.stop()
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=1.0)
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS / 2)
         await self._agent.shutdown()

@@ -99,11 +99,11 @@ class EmbeddedEngine:
             if agent is None:
                 continue
             settings = agent.settings
-            if settings.on_lost_worker == "fail":
+            if run.entered and settings.on_lost_worker == "fail":
                 await self._give_up(
                     run, "The server was interrupted; the outcome is unknown and was not retried."
                 )
-            elif run.attempt >= settings.max_attempts:
+            elif run.entered and run.attempt >= settings.max_attempts:
                 await self._give_up(
                     run, f"The run was interrupted {run.attempt} times and is not tried again."
                 )

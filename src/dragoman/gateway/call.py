@@ -1,6 +1,6 @@
 """The facts of one call, and what an operation gives back."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from msgspec import Struct
 
@@ -50,8 +50,9 @@ class StreamItem(Struct, frozen=True):
 class EventStream(Struct, frozen=True, kw_only=True):
     """The result of a streaming operation; an item that is `None` tells that nothing happened for a while.
 
-    The generator must be closed (`aclose`) if it is not read to its end.
+    `release` must be called in the end, whatever became of the stream: a generator that was never begun frees nothing.
     """
 
     items: AsyncGenerator[StreamItem | None]
+    release: Callable[[], None]
     replayed: bool = False

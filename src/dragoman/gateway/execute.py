@@ -18,7 +18,7 @@ from dragoman.model import Change, Message, Reply, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
 from dragoman.model.event import ArtifactChunk
 from dragoman.model.lifecycle import advance
-from dragoman.model.payload import pack, unpack
+from dragoman.model.payload import pack
 from dragoman.model.speech import agent_message
 
 _LOG = logging.getLogger("dragoman.run")
@@ -37,21 +37,32 @@ class Execution:
         ended: whether the run has its last event.
     """
 
-    def __init__(self, store: TaskStore, ref: RunRef, settings: AgentSettings) -> None:
+    def __init__(
+        self, store: TaskStore, ref: RunRef, settings: AgentSettings, *, waited: bool = False
+    ) -> None:
+        """Prepare an attempt; `waited` if the run was noted as waiting for room."""
         self.ref = ref
-        self.state = TaskState.SUBMITTED if ref.attempt == 1 else TaskState.WORKING
+        self.state = ref.state
         self.cancelled = threading.Event()
         self.ended = False
         self._store = store
         self._settings = settings
+        self._waited = waited
         self._shown = ref.visible
+        self._artifacts = 0
         self._acts = 0
         self._journal: dict[int, JournalEntry] = {}
         self._points = 0
         self._replayed_acts = 0
 
     async def prepare(self) -> None:
-        """Read what an earlier attempt journaled."""
+        """Enter the run, and read what an earlier attempt journaled.
+
+        Raises:
+            Fenced: it was stopped while it waited.
+        """
+        if self._waited:
+            await self._persist(lambda: self._store.enter(self.ref.lease))
         if self.ref.attempt > 1:
             entries = await self._store.journal(self.ref.lease)
             self._journal = {entry.ordinal: entry for entry in entries}
@@ -81,6 +92,11 @@ class Execution:
         self.state = state
         self.ended = state.is_terminal
 
+    def next_artifact_id(self) -> str:
+        """Return an id for the next artifact: the same one in every attempt that does the same."""
+        self._artifacts += 1
+        return f"{self.ref.lease.task_id}-{self._artifacts}"
+
     @property
     def replies_with_message(self) -> bool:
         """Whether the agent answers with bare messages alone."""
@@ -96,28 +112,33 @@ class Execution:
             await self.act(StatusChange(TaskState.COMPLETED, message))
         else:
             # Nobody will ever see the task, so the message must not point to it.
-            await self.act(Reply(structs.replace(message, task_id="")))
+            await self.act(Reply(structs.replace(message, task_id="", context_id=self.ref.context_id)))
 
-    async def step(self, name: str, perform: Callable[[], Awaitable[Any]]) -> Any:
-        """Perform something once, whatever becomes of this attempt, and return its JSON result.
+    def recall(self, kind: str, name: str) -> JournalEntry | None:
+        """Return what an earlier attempt journaled at the handler's next point, or `None` if none came so far.
 
         Raises:
-            JournalMismatch: an earlier attempt did something else at this point.
-            Fenced: the run is not this handler's any more.
+            JournalMismatch: an earlier attempt did something else there.
         """
         self._points += 1
         known = self._journal.get(self._points)
-        if known is not None:
-            if (known.kind, known.name, known.acts) != ("step", name, self._acts):
-                raise JournalMismatch(
-                    f"point {self._points} of the journal is {known.kind} {known.name!r} after {known.acts} acts, "
-                    f"but the handler now does step {name!r} after {self._acts}"
-                )
-            return unpack(known.result)
-        result = pack(await perform())
-        entry = JournalEntry(ordinal=self._points, kind="step", name=name, acts=self._acts, result=result)
+        if known is not None and (known.kind, known.name, known.acts) != (kind, name, self._acts):
+            raise JournalMismatch(
+                f"point {self._points} of the journal is {known.kind} {known.name!r} after {known.acts} acts, "
+                f"but the handler now does {kind} {name!r} after {self._acts}"
+            )
+        return known
+
+    async def remember(self, kind: str, name: str, result: Any) -> JournalEntry:
+        """Journal the result of the point that was just recalled in vain, and return the entry.
+
+        Raises:
+            ValueError, TypeError: the result has no JSON form.
+            Fenced: the run is not this handler's any more.
+        """
+        entry = JournalEntry(ordinal=self._points, kind=kind, name=name, acts=self._acts, result=pack(result))
         await self._persist(lambda: self._store.record(self.ref.lease, entry))
-        return unpack(result)
+        return entry
 
     async def fail(self, text: str) -> None:
         """End the run as FAILED, saying `text`."""
@@ -205,11 +226,24 @@ async def execute(execution: Execution, run: Callable[[Execution], Awaitable[Non
     except JournalMismatch as error:
         _LOG.error("the journal does not match the handler: %s", error, extra=_facts(ref))
         await _end(execution, "The agent changed while it was interrupted, so this run could not go on.")
-    except Exception as error:  # whatever a handler raises is the run's failure, not the server's
+    except BaseException as error:  # whatever a handler raises is the run's failure, not the server's
+        if _is_being_stopped(error):
+            raise
         if execution.cancelled.is_set():
             return
         _LOG.error("the handler raised %s", type(error).__name__, exc_info=error, extra=_facts(ref))
         await _end(execution, "The agent failed while it handled the message.")
+
+
+def _is_being_stopped(error: BaseException) -> bool:
+    """Tell a cancellation, or the end of the loop, from a handler that raised the same exception by itself."""
+    if not isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return True
+    return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)
 
 
 async def _end(execution: Execution, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Self
 
 from dragoman.gateway.call import Committed
 from dragoman.gateway.ports import TaskStore
-from dragoman.model import ArtifactChunk, RawPart, Received, Reply, Resumed, TaskEvent, TextPart
+from dragoman.model import ArtifactChunk, RawPart, Received, Reply, Resumed, TaskEvent, TextPart, UrlPart
 from dragoman.model.message import Part
 
 MAX_EVENTS = 256
@@ -36,12 +36,20 @@ class Observer:
         self._waiter: asyncio.Future[None] | None = None
 
     def __enter__(self) -> Self:
-        self._hub.attach(self)
-        return self
+        return self.attach()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.detach()
+
+    def attach(self) -> Self:
+        """Begin to be handed events."""
+        self._hub.attach(self)
+        return self
+
+    def detach(self) -> None:
+        """Stop being handed events; may be called again."""
         self._hub.detach(self)
 
     def push(self, committed: Committed) -> None:
@@ -166,4 +174,4 @@ def _weight(part: Part) -> int:
         return len(part.text)
     if isinstance(part, RawPart):
         return len(part.raw)
-    return 256
+    return len(part.url) if isinstance(part, UrlPart) else len(bytes(part.data))

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Raw, Struct
 
-from dragoman.model import Change, Cursor, Filters, Message, Scope, TaskEvent, TaskFold, TaskPage
+from dragoman.model import Change, Cursor, Filters, Message, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.card import Capabilities
 from dragoman.model.payload import ABSENT
 
@@ -53,7 +53,7 @@ class RunRef(Struct, frozen=True, kw_only=True):
     deadline_at: int
     request: RunRequest
     messages: tuple[Message, ...]
-    seq: int
+    state: TaskState
     visible: bool
 
 
@@ -86,12 +86,13 @@ class JournalEntry(Struct, frozen=True, kw_only=True):
 
 
 class LostRun(Struct, frozen=True, kw_only=True):
-    """A run whose server died or lost it, with what is needed to decide about it."""
+    """A run whose server died or lost it; `entered` tells whether its handler may have begun."""
 
     scope: Scope
     task_id: str
     epoch: int
     attempt: int
+    entered: bool
 
 
 class TaskStore(Protocol):
@@ -118,6 +119,18 @@ class TaskStore(Protocol):
         Raises:
             Fenced: the lease is not good any more.
             IllegalChange: the lifecycle does not allow it.
+        """
+        ...
+
+    async def wait(self, leases: Sequence[Lease]) -> None:
+        """Note that runs wait for room: nobody has entered their handlers yet."""
+        ...
+
+    async def enter(self, lease: Lease) -> None:
+        """Note that a run that waited is entered now.
+
+        Raises:
+            Fenced: the lease is not good any more.
         """
         ...
 
@@ -176,7 +189,10 @@ class TaskStore(Protocol):
         ...
 
     async def take_over(self, run: LostRun) -> bool:
-        """Take a lost run for this server, as its next attempt; false if somebody else was quicker."""
+        """Take a lost run for this server, as its next attempt; false if somebody else was quicker.
+
+        A run that was never entered loses no attempt.
+        """
         ...
 
     async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:

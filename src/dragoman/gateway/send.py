@@ -66,21 +66,23 @@ class Sender:
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
         acceptance = self._acceptance(call, request)
-        observer = self._hub.observe(acceptance.task_id)
-        observer.__enter__()
+        observer = self._hub.observe(acceptance.task_id).attach()
         try:
             accepted = await self._store.accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
             else:
-                observer.__exit__(None, None, None)
-                observer = self._hub.observe(accepted.task_id)
-                observer.__enter__()
+                observer.detach()
+                observer = self._hub.observe(accepted.task_id).attach()
                 fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
         except BaseException:
-            observer.__exit__(None, None, None)
+            observer.detach()
             raise
-        return EventStream(items=self._items(call, request, observer, fold), replayed=accepted.replayed)
+        return EventStream(
+            items=self._items(call, request, observer, fold),
+            release=observer.detach,
+            replayed=accepted.replayed,
+        )
 
     async def _items(
         self, call: Call, request: SendMessage, observer: Observer, fold: TaskFold

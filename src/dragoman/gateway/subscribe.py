@@ -32,8 +32,7 @@ class Subscriber:
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use GetTask")
-        observer = self._hub.observe(request.task_id)
-        observer.__enter__()
+        observer = self._hub.observe(request.task_id).attach()
         try:
             fold = await self._store.read(call.scope, request.task_id)
             after = request.last_event
@@ -44,9 +43,9 @@ class Subscriber:
                     f"Task {request.task_id} is finished ({fold.status.state.name}); read it with GetTask"
                 )
         except BaseException:
-            observer.__exit__(None, None, None)
+            observer.detach()
             raise
-        return EventStream(items=self._items(call.scope, observer, fold, after))
+        return EventStream(items=self._items(call.scope, observer, fold, after), release=observer.detach)
 
     async def _items(
         self, scope: Scope, observer: Observer, fold: TaskFold, after: int | None
@@ -87,7 +86,7 @@ async def follow(
 
     Args:
         store: where missed events and new snapshots are read.
-        observer: an entered observer of the task, entered before `fold` was read.
+        observer: an observer of the task, attached before `fold` was read.
         scope: the caller's.
         fold: the task as far as it was read.
         history_length: messages of history in snapshots.

@@ -4,7 +4,9 @@ A `Change` is what a writer asks for; a `TaskEvent` is a change that was committ
 and time. A task is nothing but the fold of its events.
 """
 
+from bisect import insort
 from collections.abc import Iterable
+from operator import itemgetter
 
 from msgspec import Raw, Struct, structs
 
@@ -84,6 +86,9 @@ class TaskEvent(Struct, frozen=True):
         return isinstance(self.change, Reply) or (state is not None and state.is_terminal)
 
 
+_SAID_AT = itemgetter(0)
+
+
 class TaskFold:
     """Folds events, in order, into the task they describe.
 
@@ -101,8 +106,9 @@ class TaskFold:
         self.reply: Message | None = None
         self.acted = False
         self.status: TaskStatus | None = None
-        self._history: list[Message] = []
-        self._artifacts: dict[str, tuple[int, Artifact, list[tuple[int, Artifact]]]] = {}
+        self._history: list[tuple[int, Message]] = []
+        self._status_seq = 0
+        self._artifacts: dict[str, list[tuple[int, ArtifactChunk]]] = {}
 
     def apply(self, event: TaskEvent) -> None:
         """Fold one more event in.
@@ -116,13 +122,13 @@ class TaskFold:
         change = event.change
         self.acted = self.acted or acts(change)
         if isinstance(change, StatusChange):
-            self._move(TaskStatus(state=change.state, timestamp=event.at, message=change.message))
+            self._move(event.seq, TaskStatus(state=change.state, timestamp=event.at, message=change.message))
         elif isinstance(change, ArtifactChunk):
-            self._add_chunk(event.seq, change)
+            self._artifacts.setdefault(change.artifact.artifact_id, []).append((event.seq, change))
         elif isinstance(change, Received):
             if change.state is not None:
-                self._move(TaskStatus(state=change.state, timestamp=event.at))
-            self._history.append(change.message)
+                self._move(event.seq, TaskStatus(state=change.state, timestamp=event.at))
+            self._history.append((event.seq, change.message))
         elif isinstance(change, Reply):
             self.reply = change.message
         else:
@@ -152,37 +158,30 @@ class TaskFold:
             id=self.task_id,
             context_id=self.context_id,
             status=self.status,
-            artifacts=tuple(self._gather(entry) for entry in self._artifacts.values()) if artifacts else None,
-            history=tuple(history),
+            artifacts=tuple(_gather(chunks) for chunks in self._artifacts.values()) if artifacts else None,
+            history=tuple(message for _, message in history),
             metadata=self.metadata,
         )
 
-    def _move(self, status: TaskStatus) -> None:
+    def _move(self, seq: int, status: TaskStatus) -> None:
         if self.status is not None and self.status.message is not None:
-            # What the agent said belongs to the history once something newer takes its place.
-            self._history.append(self.status.message)
+            # What the agent said belongs to the history once something newer takes its place: where it was said.
+            insort(self._history, (self._status_seq, self.status.message), key=_SAID_AT)
         self.status = status
-
-    def _add_chunk(self, seq: int, change: ArtifactChunk) -> None:
-        known = self._artifacts.get(change.artifact.artifact_id)
-        if known is None or not change.append:
-            self._artifacts[change.artifact.artifact_id] = (seq, change.artifact, [])
-        else:
-            known[2].append((seq, change.artifact))
+        self._status_seq = seq
 
     def _rewind(self, kept: int) -> None:
-        for artifact_id, (seq, _, chunks) in list(self._artifacts.items()):
-            if seq > kept:
+        for artifact_id, chunks in list(self._artifacts.items()):
+            chunks[:] = [chunk for chunk in chunks if chunk[0] <= kept]
+            if not chunks:
                 del self._artifacts[artifact_id]
-            else:
-                chunks[:] = [chunk for chunk in chunks if chunk[0] <= kept]
 
-    @staticmethod
-    def _gather(entry: tuple[int, Artifact, list[tuple[int, Artifact]]]) -> Artifact:
-        _, first, chunks = entry
-        if not chunks:
-            return first
-        parts = list(first.parts)
-        for _, chunk in chunks:
-            parts.extend(chunk.parts)
-        return structs.replace(first, parts=tuple(parts))
+
+def _gather(chunks: list[tuple[int, ArtifactChunk]]) -> Artifact:
+    """Put the chunks of an artifact together, from the last one that replaced it on."""
+    begins = max((index for index, (_, chunk) in enumerate(chunks) if not chunk.append), default=0)
+    first = chunks[begins][1].artifact
+    if begins == len(chunks) - 1:
+        return first
+    parts = [part for _, chunk in chunks[begins:] for part in chunk.artifact.parts]
+    return structs.replace(first, parts=tuple(parts))

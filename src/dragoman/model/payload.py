@@ -22,13 +22,26 @@ def pack(value: Any) -> Raw:
 
     Raises:
         ValueError: it holds NaN, an infinity or text that is not Unicode (a lone surrogate).
-        TypeError: it holds something that JSON has no form for.
+        TypeError: it holds something that JSON has no form for, or a key that is no string.
     """
+    _check_keys(value)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return Raw(text.encode())
     except UnicodeEncodeError as error:
         raise ValueError("text holds a lone surrogate, which no UTF-8 can carry") from error
+
+
+def _check_keys(value: Any) -> None:
+    # `json` would write the key 1 as "1", beside another "1".
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"keys of a JSON object are strings, but {key!r} is {type(key).__name__}")
+            _check_keys(member)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_keys(item)
 
 
 def pack_object(value: dict[str, Any] | None) -> Raw:

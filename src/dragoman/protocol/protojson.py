@@ -92,18 +92,25 @@ def parse(body: bytes) -> Parsed:
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise MalformedJson(f"The body is nested more than {MAX_DEPTH} deep")
     try:
-        value = _STRICT.decode(text)
+        value, flawed = _STRICT.decode(text), "\\u" in text
     except _Flawed:
-        return Parsed(_LENIENT.decode(text), list(_violations(text)))
-    except json.JSONDecodeError as error:
-        raise MalformedJson(
-            f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
-        ) from None
-    except ValueError:
-        raise MalformedJson("The body holds a number with more than 4,300 digits") from None
-    if "\\u" in text:
-        return Parsed(value, list(_violations(text)))
-    return Parsed(value, [])
+        value, flawed = _decode(_LENIENT, text), True
+    except ValueError as error:
+        raise _malformed(error) from None
+    return Parsed(value, list(_violations(text)) if flawed else [])
+
+
+def _decode(decoder: json.JSONDecoder, text: str) -> Any:
+    try:
+        return decoder.decode(text)
+    except ValueError as error:
+        raise _malformed(error) from None
+
+
+def _malformed(error: ValueError) -> MalformedJson:
+    if isinstance(error, json.JSONDecodeError):
+        return MalformedJson(f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}")
+    return MalformedJson("The body holds a number with more than 4,300 digits")
 
 
 _OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^][{}"]+', re.DOTALL)
@@ -268,7 +275,8 @@ class Fields:
         if not isinstance(value, str):
             raise self.wrong(name, f"must be a base64 string, not {kind_of(value)}")
         content = value.rstrip("=").translate(_URL_SAFE)
-        if len(value) - len(value.rstrip("=")) > 2 or len(content) % 4 == 1:
+        padding = len(value) - len(content)
+        if len(content) % 4 == 1 or (padding and (padding > 2 or len(value) % 4)):
             raise self.wrong(name, "is not base64")
         try:
             return binascii.a2b_base64(content + "=" * (-len(content) % 4), strict_mode=True)
@@ -291,7 +299,8 @@ class Fields:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _TIMESTAMP = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
 )
 
 

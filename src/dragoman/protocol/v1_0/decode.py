@@ -122,9 +122,10 @@ def check_tenant(request: Fields, agent: str) -> None:
 
 def _state(request: Fields) -> TaskState | None:
     value = request.get("status")
-    if value in (None, 0, "", "TASK_STATE_UNSPECIFIED"):
+    named = isinstance(value, str | int) and not isinstance(value, bool)
+    if value is None or (named and value in (0, "", "TASK_STATE_UNSPECIFIED")):
         return None
-    state = _STATES.get(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    state = _STATES.get(value) if named else None
     if state is None:
         raise request.wrong("status", f"must be one of {', '.join(STATE_NAMES)}")
     return state

@@ -1,7 +1,8 @@
 """Tasks in one SQLite file: WAL, synchronous=FULL, one writer thread with group commit, readers beside it."""
 
+from dragoman.stores.sqlite.backup import Backup, back_up
 from dragoman.stores.sqlite.connection import StoreError
 from dragoman.stores.sqlite.operator import Operator
 from dragoman.stores.sqlite.store import SqliteStore
 
-__all__ = ["Operator", "SqliteStore", "StoreError"]
+__all__ = ["Backup", "Operator", "SqliteStore", "StoreError", "back_up"]

@@ -56,8 +56,8 @@ class TaskRow(Struct):
     dispatch: str
 
 
-def scope_id(tx: Transaction, scope: Scope) -> int:
-    """Return the number of a scope, giving it one if it is new."""
+def scope_id(tx: Transaction, scope: Scope, *, create: bool = False) -> int:
+    """Return the number of a scope; of a new one 0, which no task has, unless it is to be created."""
     known = tx.scopes.get(scope)
     if known is not None:
         return known
@@ -65,6 +65,8 @@ def scope_id(tx: Transaction, scope: Scope) -> int:
         "SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?",
         (scope.tenant, scope.principal, scope.agent),
     ).fetchone()
+    if row is None and not create:
+        return 0
     if row is None:
         row = tx.execute(
             "INSERT INTO scope (tenant, principal, agent) VALUES (?, ?, ?) RETURNING id",
@@ -79,7 +81,7 @@ def scope_id(tx: Transaction, scope: Scope) -> int:
 def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
     """See `TaskStore.accept`."""
     message = acceptance.message
-    scope = scope_id(tx, acceptance.scope)
+    scope = scope_id(tx, acceptance.scope, create=not message.task_id)
     if message.task_id:
         # What the message continues may turn out to be wrong: nothing may be written before it is looked at.
         known = _known(tx, scope, acceptance) if acceptance.idempotent else None
@@ -160,7 +162,7 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
         deadline_at=deadline_at,
         request=request,
         messages=(acceptance.message,),
-        seq=1,
+        state=TaskState.SUBMITTED,
         visible=acceptance.visible,
     )
     tx.runs.append(run)
@@ -246,6 +248,21 @@ def _says_nothing_new(row: TaskRow, change: Change) -> bool:
     )
 
 
+def wait(tx: Transaction, leases: Sequence[Lease]) -> None:
+    """See `TaskStore.wait`."""
+    for lease in leases:
+        tx.execute(
+            "UPDATE task SET dispatch = 'pending' WHERE id = ? AND epoch = ? AND dispatch = 'sent'",
+            (lease.task_id, lease.epoch),
+        )
+
+
+def enter(tx: Transaction, lease: Lease) -> None:
+    """See `TaskStore.enter`."""
+    row = _leased(tx, lease)
+    tx.execute("UPDATE task SET dispatch = 'sent' WHERE id = ?", (row.id,))
+
+
 def begin_work(tx: Transaction, leases: Sequence[Lease]) -> None:
     """See `TaskStore.begin_work`."""
     for lease in leases:
@@ -297,9 +314,9 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
     if row is None or row.epoch != run.epoch or row.state.is_terminal:
         return False
     row.epoch += 1
-    row.attempt += 1
+    row.attempt += row.dispatch != "pending"
     tx.execute(
-        "UPDATE task SET epoch = ?, attempt = ?, owner = ?, lease_until = ? WHERE id = ?",
+        "UPDATE task SET epoch = ?, attempt = ?, owner = ?, lease_until = ?, dispatch = 'sent' WHERE id = ?",
         (row.epoch, row.attempt, tx.epoch, tx.now + lease_ms, row.id),
     )
     kept = tx.execute("SELECT max(seq) FROM journal WHERE task_id = ?", (row.id,)).fetchone()[0]
@@ -346,7 +363,7 @@ def _run_ref(tx: Transaction, row: TaskRow, scope: Scope) -> RunRef:
         deadline_at=deadline_at,
         request=decode_request(request),
         messages=_messages(tx, row.id),
-        seq=row.seq,
+        state=row.state,
         visible=bool(row.visible),
     )
 
@@ -404,7 +421,7 @@ def _write(
         tx.execute("UPDATE task SET seq = ? WHERE id = ?", (row.seq, row.id))
     else:
         parked = state.is_interrupted
-        dispatch = "done" if state.is_terminal else "parked" if parked else "sent"
+        dispatch = "done" if state.is_terminal else "parked" if parked else row.dispatch
         tx.execute(
             "UPDATE task SET seq = ?, state = ?, status_at = ?, status_seq = ?, visible = ?, counted = ?, epoch = ?,"
             " dispatch = ?, parked_at = ? WHERE id = ?",

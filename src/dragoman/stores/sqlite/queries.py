@@ -215,13 +215,19 @@ def fenced(connection: sqlite3.Connection, leases: Sequence[Lease]) -> tuple[str
 def lost(connection: sqlite3.Connection, epoch: int) -> tuple[LostRun, ...]:
     """See `TaskStore.lost`: with one server a file, every running task that is not this server's."""
     rows = connection.execute(
-        "SELECT s.tenant, s.principal, s.agent, t.id, t.epoch, t.attempt FROM task t JOIN scope s ON s.id = t.scope_id"
-        " WHERE t.state IN (1, 2) AND t.owner <> ?",
+        "SELECT s.tenant, s.principal, s.agent, t.id, t.epoch, t.attempt, t.dispatch"
+        " FROM task t JOIN scope s ON s.id = t.scope_id WHERE t.state IN (1, 2) AND t.owner <> ?",
         (epoch,),
     )
     return tuple(
-        LostRun(scope=Scope(tenant, principal, agent), task_id=task_id, epoch=run_epoch, attempt=attempt)
-        for tenant, principal, agent, task_id, run_epoch, attempt in rows
+        LostRun(
+            scope=Scope(tenant, principal, agent),
+            task_id=task_id,
+            epoch=run_epoch,
+            attempt=attempt,
+            entered=dispatch != "pending",
+        )
+        for tenant, principal, agent, task_id, run_epoch, attempt, dispatch in rows
     )
 
 

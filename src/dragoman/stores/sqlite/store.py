@@ -96,6 +96,14 @@ class SqliteStore:
         )
         return events
 
+    async def wait(self, leases: Sequence[Lease]) -> None:
+        """See `TaskStore.wait`."""
+        await self._writer.run(lambda tx: commands.wait(tx, leases))
+
+    async def enter(self, lease: Lease) -> None:
+        """See `TaskStore.enter`."""
+        await self._writer.run(lambda tx: commands.enter(tx, lease))
+
     async def begin_work(self, leases: Sequence[Lease]) -> None:
         """See `TaskStore.begin_work`."""
         await self._writer.run(lambda tx: commands.begin_work(tx, leases))

@@ -33,6 +33,13 @@ operation as for twenty: under load this takes a tenth off the CPU of a send and
 _LOG = logging.getLogger("dragoman.store")
 
 
+BUSY = "The task store does not answer; nothing was stored. Try again later"
+
+
+class _CannotBegin(Exception):
+    """The database refuses even to begin a transaction."""
+
+
 class Transaction:
     """What an operation works with. It must check before it writes: a rule it breaks must leave nothing behind.
 
@@ -183,6 +190,11 @@ class Writer:
     def _run_batch(self, batch: list[_Operation]) -> None:
         try:
             self._transact(batch)
+        except _CannotBegin as error:
+            self._roll_back()
+            _LOG.error("the store cannot be written to: %s", error.__cause__)
+            for operation in batch:
+                operation.error = Unavailable(BUSY, retry_after=5)
         except sqlite3.Error as error:
             self._roll_back()
             if len(batch) == 1:
@@ -207,8 +219,12 @@ class Writer:
     def _transact(self, batch: list[_Operation]) -> None:
         if self._refusal is not None:
             raise OwnershipLost
-        self._connection.execute("BEGIN IMMEDIATE")
-        transaction = self._begin()
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            transaction = self._begin()
+        except sqlite3.Error as error:
+            # It is nobody's own fault, so there is no use in trying them one by one.
+            raise _CannotBegin from error
         for operation in batch:
             operation.error = None
             try:
