@@ -16,6 +16,7 @@ import uvloop
 from dragoman.agents import Agent, AgentError
 from dragoman.agents.load import load_attribute, load_file
 from dragoman.bindings.asgi import AsgiApp
+from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.pipeline import Pipeline
@@ -24,8 +25,8 @@ from dragoman.config import Config, ConfigError, host_and_port, is_loopback, sec
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.ports import Commit
+from dragoman.model import Received, Resumed
 from dragoman.model.errors import Unavailable
-from dragoman.model.event import acts
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import ProtocolSpec
 from dragoman.stores.sqlite import SqliteStore
@@ -136,8 +137,10 @@ class Service:
         directory = Directory(served, versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
         fixed = FixedEndpoints(directory, metrics, self._unready)
+        pipeline = Pipeline(gateway, directory, fixed, metrics, log)
+        origins = config.server.cors_origins
         self.asgi = AsgiApp(
-            Pipeline(gateway, directory, fixed, metrics, log),
+            CrossOrigin(pipeline, origins) if origins else pipeline,
             body_limit=config.limits.body,
             base_path=config.server.base_path,
             body_seconds=seconds(config.limits.body_time, "limits.body_time"),
@@ -156,7 +159,7 @@ class Service:
         if commit.runs:
             self._engine.dispatch(commit.runs)
         for event in commit.events:
-            if acts(event.change):
+            if not isinstance(event.change, Received | Resumed):
                 self._engine.settle(event.task_id)
         self._hub.publish(commit.events)
 

@@ -4,9 +4,10 @@ Every key that this build knows is a field below; anything else is refused with 
 """
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +17,7 @@ ENVIRONMENT_PREFIX = "DRAGOMAN_"
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+):(\d{1,5})")
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([1-9]\d{0,4}))?", re.ASCII)
 
 S = TypeVar("S", bound=Struct)
 
@@ -25,11 +27,15 @@ class ConfigError(Exception):
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[server]`: where the server listens and what it is called outside."""
+    """`[server]`: where the server listens and what it is called outside.
+
+    `cors_origins` are the origins whose pages may call it from a browser; `*` alone is every page.
+    """
 
     listen: str = "127.0.0.1:8080"
     public_url: str = ""
     base_path: str = ""
+    cors_origins: tuple[str, ...] = ()
     drain: str = "30s"
 
 
@@ -99,6 +105,9 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
     merged: dict[str, Any] = {
         name: dict(value) if isinstance(value, Mapping) else value for name, value in document.items()
     }
+    _check_names(merged, Config, f"{source}: ")
+    for section, kind in _SECTIONS.items():
+        _check_table(merged.get(section, {}), kind, source, section)
     for variable, text in environment.items():
         section, _, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("_")
         if variable.startswith(ENVIRONMENT_PREFIX) and section in _SECTIONS:
@@ -106,18 +115,17 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
                 {key: text}, _SECTIONS[section], f"the environment variable {variable} sets {section}."
             )
             merged.setdefault(section, {})[key] = _typed(_SECTIONS[section], key, text)
-    _check_names(merged, Config, f"{source}: ")
-    for section, kind in _SECTIONS.items():
-        _check_table(merged.get(section, {}), kind, source, section)
     agents = merged.get("agents", {})
     if not isinstance(agents, Mapping):
         raise ConfigError(f"{source}: agents must be tables such as [agents.demo]")
     for agent_id, table in agents.items():
         _check_table(table, AgentTable, source, f"agents.{agent_id}")
-    try:
-        config = msgspec.convert(merged, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {_readable(str(error))}") from error
+    for section, table in merged.items():
+        if section in _SECTIONS:
+            _convert(table, _SECTIONS[section], source, section)
+    for agent_id, table in agents.items():
+        _convert(table, AgentTable, source, f"agents.{agent_id}")
+    config = msgspec.convert(merged, Config)
     _check_values(config, source)
     return config
 
@@ -150,7 +158,21 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine can reach a host name or address."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _convert(table: Any, kind: type[Struct], source: str, path: str) -> None:
+    """Make sure that a table's values have their types, naming the key of one that has not."""
+    try:
+        msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        form = re.fullmatch(r"(.*) - at `\$\.?(.*)`", str(error))
+        raise ConfigError(
+            f"{source}: {path}.{form[2]}: {form[1]}" if form else f"{source}: {path}: {error}"
+        ) from error
 
 
 def _check_table(table: Any, kind: type[Struct], source: str, path: str) -> None:
@@ -170,10 +192,12 @@ def _check_names(table: Mapping[str, Any], kind: type[Struct], place: str) -> No
 def _typed(kind: type[Struct], key: str, text: str) -> Any:
     """Return an environment variable's text in the type of its key."""
     field = next(field for field in msgspec.structs.fields(kind) if field.encode_name == key)
+    if get_origin(field.type) is tuple:
+        return [piece.strip() for piece in text.split(",") if piece.strip()]
     wanted = [field.type, *get_args(field.type)]
     if bool in wanted:
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
-    return int(text) if int in wanted and text.isdigit() else text
+    return int(text) if int in wanted and re.fullmatch(r"\d{1,18}", text, re.ASCII) else text
 
 
 def _check_values(config: Config, source: str) -> None:
@@ -195,6 +219,7 @@ def _check_values(config: Config, source: str) -> None:
             )
         if config.server.base_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", config.server.base_path):
             raise ConfigError("server.base_path must look like /a/b: a slash first and none at the end")
+        _check_origins(config.server.cors_origins)
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
         for agent_id, table in config.agents.items():
@@ -208,7 +233,16 @@ def _check_values(config: Config, source: str) -> None:
         raise ConfigError(f"{source}: {error}") from None
 
 
-def _readable(message: str) -> str:
-    """Return msgspec's message with the path in TOML's form and first."""
-    form = re.fullmatch(r"(.*) - at `\$\.?(.*)`", message)
-    return f"{form[2]}: {form[1]}" if form else message
+def _check_origins(origins: tuple[str, ...]) -> None:
+    """Refuse what no browser ever sends as an origin (RFC 6454 §6.2): it would never match."""
+    if "*" in origins:
+        if len(origins) > 1:
+            raise ConfigError('server.cors_origins: "*" is everybody; leave the others out, or leave it out')
+        return
+    for origin in origins:
+        form = _ORIGIN.fullmatch(origin)
+        if form is None or (form[1], form[3]) in (("https", "443"), ("http", "80")):
+            raise ConfigError(
+                f'server.cors_origins: "{origin}" is no origin as browsers write it; write scheme and host in lower '
+                "case, a port unless it is the usual one, and no path, such as https://app.example.com"
+            )

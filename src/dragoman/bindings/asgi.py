@@ -6,10 +6,9 @@ import os
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
 
 from dragoman.bindings.exchange import RawRequest, Reply, StreamReply
-from dragoman.bindings.pipeline import Pipeline
 from dragoman.model.errors import BodyTooLarge, RequestTimeout
 from dragoman.protocol.headers import Headers
 
@@ -24,21 +23,29 @@ WATCH_AFTER = 1.0
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
+class Handler(Protocol):
+    """Whatever answers requests: the pipeline, or something that stands before it."""
+
+    async def handle(self, request: RawRequest) -> Reply | StreamReply:
+        """Return the answer to a request. Never raises for what a caller or an agent did."""
+        ...
+
+
 class AsgiApp:
     """The server as an ASGI application."""
 
     def __init__(
-        self, pipeline: Pipeline, *, body_limit: int, base_path: str = "", body_seconds: float = BODY_SECONDS
+        self, handler: Handler, *, body_limit: int, base_path: str = "", body_seconds: float = BODY_SECONDS
     ) -> None:
         """Prepare the application.
 
         Args:
-            pipeline: answers requests.
+            handler: answers requests.
             body_limit: bytes that a body may have.
             base_path: the path under which everything stands, without a final slash.
             body_seconds: seconds within which a body must be whole.
         """
-        self._pipeline = pipeline
+        self._handler = handler
         self._body_limit = body_limit
         self._base_path = base_path
         self._body_seconds = body_seconds
@@ -62,7 +69,7 @@ class AsgiApp:
             caller.read,
         )
         try:
-            reply = await self._pipeline.handle(request)
+            reply = await self._handler.handle(request)
         except asyncio.CancelledError:
             if caller.gone:
                 return
@@ -101,11 +108,11 @@ class AsgiApp:
         return f"{self._prefix}-{next(self._numbers):x}"
 
     async def _stream(self, reply: StreamReply, receive: Receive, send: Send, *, head_only: bool) -> None:
-        await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
         task = asyncio.current_task()
         watcher = asyncio.ensure_future(_cancel_when_gone(receive, task))
         self._streams.add(task)
         try:
+            await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
             async with aclosing(reply.frames) as frames:
                 if not head_only:
                     async for frame in frames:
@@ -114,6 +121,7 @@ class AsgiApp:
             if not (self.closing or watcher.done()):
                 raise
         finally:
+            reply.release()
             self._streams.discard(task)
             watcher.cancel()
         if self.closing:
@@ -126,7 +134,7 @@ class AsgiApp:
 async def _answer(reply: Reply, send: Send, *, head_only: bool) -> None:
     headers = (
         [*reply.headers, (b"content-length", str(len(reply.body)).encode())]
-        if reply.status != 304
+        if reply.status not in (204, 304)
         else reply.headers
     )
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})

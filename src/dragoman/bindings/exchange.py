@@ -65,10 +65,11 @@ class Reply(Struct):
 
 
 class StreamReply(Struct):
-    """A reply that goes on: `frames` are sent as they come, and closed if the caller goes away."""
+    """A reply that goes on: `frames` are sent as they come; `release` is called in the end, whatever became of it."""
 
     headers: HeaderList
     frames: AsyncGenerator[bytes]
+    release: Callable[[], None]
     status: int = 200
 
 

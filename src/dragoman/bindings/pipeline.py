@@ -47,7 +47,7 @@ class Pipeline:
     async def handle(self, request: RawRequest) -> Reply | StreamReply:
         """Return the answer to a request. Never raises for what a caller or an agent did."""
         began = time.perf_counter()
-        exchange = Exchange(request, self._http.refusal_form())
+        exchange = self.open(request)
         reply: Reply | StreamReply
         try:
             reply = await self._serve(exchange)
@@ -56,9 +56,41 @@ class Pipeline:
         except Exception as error:  # the catch site: nothing internal may reach the wire
             _LOG.exception("a request failed", exc_info=error, extra={"request_id": request.id})
             reply = self._failure(exchange, InternalError())
-        reply.headers.append((b"x-request-id", request.id.encode()))
-        self._note(exchange, reply.status, time.perf_counter() - began)
+        self.close(exchange, reply, began)
         return reply
+
+    def open(self, request: RawRequest) -> Exchange:
+        """Return what is known of a request at first; its errors have the newest version's form."""
+        return Exchange(request, self._http.refusal_form())
+
+    def close(self, exchange: Exchange, reply: Reply | StreamReply, began: float) -> None:
+        """Give a reply its request id, and note it in the metrics and the log.
+
+        Args:
+            exchange: what became known of the request.
+            reply: the reply, ready to be sent.
+            began: when the request came, by `time.perf_counter`.
+        """
+        seconds = time.perf_counter() - began
+        reply.headers.append((b"x-request-id", exchange.request.id.encode()))
+        self._metrics.count(exchange.version, exchange.operation, exchange.outcome, seconds)
+        line: dict[str, Any] = {
+            "time": round(time.time(), 3),
+            "level": "info" if reply.status < 500 else "error",
+            "logger": "dragoman.request",
+            "request_id": exchange.request.id,
+            "method": exchange.request.method if len(exchange.request.method) < 12 else "OTHER",
+            "route": exchange.route,
+            "status": reply.status,
+            "ms": round(seconds * 1000, 2),
+            "version": exchange.version,
+            "outcome": exchange.outcome,
+        }
+        for name in ("operation", "agent", "tenant", "task_id"):
+            value = getattr(exchange, name)
+            if value:
+                line[name] = value
+        self._log.write(line)
 
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path
@@ -125,7 +157,7 @@ class Pipeline:
                 return form.success(spec.encode_page(result))
             case EventStream():
                 frames = self._frames(exchange.request, form, spec, result)
-                stream = StreamReply([*sse.HEADERS, *form.headers()], frames)
+                stream = StreamReply([*sse.HEADERS, *form.headers()], frames, result.release)
                 return _replayed(stream, result.replayed)
             case _:
                 raise TypeError(f"no binding knows the result {type(result).__name__}")
@@ -160,26 +192,6 @@ class Pipeline:
     def _failure(self, exchange: Exchange, error: DragomanError) -> Reply:
         exchange.outcome = error.reason
         return exchange.form.failure(error)
-
-    def _note(self, exchange: Exchange, status: int, seconds: float) -> None:
-        self._metrics.count(exchange.version, exchange.operation, exchange.outcome, seconds)
-        line: dict[str, Any] = {
-            "time": round(time.time(), 3),
-            "level": "info" if status < 500 else "error",
-            "logger": "dragoman.request",
-            "request_id": exchange.request.id,
-            "method": exchange.request.method if len(exchange.request.method) < 12 else "OTHER",
-            "route": exchange.route,
-            "status": status,
-            "ms": round(seconds * 1000, 2),
-            "version": exchange.version,
-            "outcome": exchange.outcome,
-        }
-        for name in ("operation", "agent", "tenant", "task_id"):
-            value = getattr(exchange, name)
-            if value:
-                line[name] = value
-        self._log.write(line)
 
 
 def _requested_extensions(request: RawRequest) -> list[str]:

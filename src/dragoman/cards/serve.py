@@ -33,6 +33,6 @@ class CardFile:
             return False
         try:
             since = parsedate_to_datetime(if_modified_since.decode("latin-1")).timestamp()
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return False
         return self._made_at <= since
