@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import gc
 import logging
 import signal
@@ -13,12 +14,14 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
+from dragoman import __version__
 from dragoman.agents import Agent, AgentError
 from dragoman.agents.load import load_attribute, load_file
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import FixedEndpoints
+from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.cards import CardFile, interfaces
 from dragoman.config import Config, ConfigError, host_and_port, is_loopback, seconds
@@ -28,7 +31,7 @@ from dragoman.gateway.ports import Commit
 from dragoman.model import Received, Resumed
 from dragoman.model.errors import Unavailable
 from dragoman.protocol.registry import load_versions
-from dragoman.protocol.spec import ProtocolSpec
+from dragoman.protocol.spec import Deployment, ProtocolSpec
 from dragoman.stores.sqlite import SqliteStore
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
@@ -46,7 +49,8 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
     """
     agents: list[Agent] = []
     for agent_id, table in config.agents.items():
-        agent = load_attribute(table.python)
+        # A copy: two tables may name the same object, each with settings of its own.
+        agent = copy.copy(load_attribute(table.python))
         agent.id = agent_id
         changes = {
             name: getattr(table, name)
@@ -136,7 +140,7 @@ class Service:
         gateway = Gateway(self._store, self._engine, self._hub)
         directory = Directory(served, versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
-        fixed = FixedEndpoints(directory, metrics, self._unready)
+        fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(served, versions, base_url))
         pipeline = Pipeline(gateway, directory, fixed, metrics, log)
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
@@ -151,8 +155,8 @@ class Service:
         await self._engine.start()
 
     async def stop(self) -> None:
-        """Let what runs end, within the drain time, and let the store go."""
-        await self._engine.stop_serving(self._drain)
+        """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
+        await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
         await asyncio.to_thread(self._store.close)
 
     def _committed(self, commit: Commit) -> None:
@@ -200,6 +204,20 @@ def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], 
     return ServedAgent(
         id=agent.id, settings=agent.settings, versions=chosen, cards=cards, unnamed=next(iter(chosen))
     )
+
+
+def _descriptions(
+    served: Mapping[str, ServedAgent], versions: Mapping[str, ProtocolSpec], base_url: str
+) -> dict[str, CardFile]:
+    """Return the OpenAPI document of each version that has one and in which an agent is served."""
+    now = time.time()
+    documents = {}
+    for version, spec in versions.items():
+        agents = tuple(agent.id for agent in served.values() if version in agent.versions)
+        if spec.describe is not None and agents:
+            body = spec.describe(Deployment(base_url, agents, __version__))
+            documents[version] = CardFile(body, now)
+    return documents
 
 
 def _default(config: Config, agents: Sequence[Agent]) -> str | None:
@@ -288,7 +306,7 @@ async def _run(service: Service, listener: socket.socket, started: Callable[[], 
     server = _Uvicorn(
         uvicorn.Config(
             service.asgi,
-            http="httptools",
+            http=GuardedProtocol,
             loop="uvloop",
             lifespan="off",
             ws="none",

@@ -112,7 +112,7 @@ GOOD: list[tuple[Rule, str, str]] = [
     (rules.catches_all, "src/a.py", "try: ...\nexcept BaseException:\n    undo()\n    raise"),
     (rules.catches_all, "src/a.py", "try: ...\nexcept (ValueError, OSError): ..."),
     (rules.catches_all, "src/dragoman/bindings/pipeline.py", "try: ...\nexcept Exception: ..."),
-    (rules.catches_all, "src/dragoman/engines/embedded/worker.py", "try: ...\nexcept Exception: ..."),
+    (rules.catches_all, "src/dragoman/engines/embedded.py", "try: ...\nexcept Exception: ..."),
     (rules.catches_all, "src/dragoman/stores/sqlite/writer.py", "try: ...\nexcept Exception: ..."),
     (rules.module_state, "src/a.py", "TABLE = {}\n__all__ = []\ndef f():\n    seen = []"),
     (documented, "src/a/__init__.py", ""),

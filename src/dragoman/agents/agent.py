@@ -85,6 +85,11 @@ class Agent:
         frame = sys._getframe(1)
         self.place = place or f"{frame.f_code.co_filename}:{frame.f_lineno}"
         self.id = id
+        for modes, named in ((input_modes, "input_modes"), (output_modes, "output_modes")):
+            if isinstance(modes, str):
+                raise AgentError(f'{self.place}: agent {id!r}: {named} must be a list, such as ["{modes}"]')
+        if not isinstance(deadline, int | float):
+            raise AgentError(f"{self.place}: agent {id!r}: deadline must be a number of seconds")
         self.name = name or id
         self.description = description or f"The agent {self.name}."
         self.version = version

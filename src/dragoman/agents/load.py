@@ -30,7 +30,10 @@ def load_file(path: Path) -> list[Agent]:
         sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the file does wrong is told to its author, with the place
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # whatever the file does wrong is told to its author, with the place
         raise AgentError(_place(error, path)) from error
     return _checked(_agents(module), str(path))
 
@@ -51,7 +54,7 @@ def load_attribute(reference: str) -> Agent:
         return found[0]
     try:
         module = importlib.import_module(source)
-    except Exception as error:  # as above
+    except (Exception, SystemExit) as error:  # as above
         raise AgentError(_place(error, Path(source))) from error
     agent = getattr(module, attribute, None)
     if not isinstance(agent, Agent):
@@ -90,7 +93,7 @@ def _checked(agents: list[Agent], source: str) -> list[Agent]:
     return agents
 
 
-def _place(error: Exception, path: Path) -> str:
+def _place(error: BaseException, path: Path) -> str:
     if isinstance(error, AgentError):
         return str(error)
     if isinstance(error, SyntaxError):

@@ -191,11 +191,12 @@ class Run(_Facts):
         Raises:
             ValueError, TypeError: the result has no JSON form.
         """
-        known = self._execution.recall("step", name)
+        point = self._execution.recall("step", name)
+        known = point.known
         if known is None:
             performed = perform()
             value = await performed if inspect.isawaitable(performed) else performed
-            known = await self._execution.remember("step", name, value)
+            known = await self._execution.remember(point, value)
         result: T = unpack(known.result)
         return result
 
@@ -259,9 +260,10 @@ class BlockingRun(_Facts):
 
     def step(self, name: str, perform: Callable[[], T]) -> T:
         """See `Run.step`."""
-        known = self._execution.recall("step", name)
+        point = self._execution.recall("step", name)
+        known = point.known
         if known is None:
-            known = self._await(self._execution.remember("step", name, perform()))
+            known = self._await(self._execution.remember(point, perform()))
         result: T = unpack(known.result)
         return result
 

@@ -16,7 +16,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         # What a future cannot carry (StopIteration) or takes for its own (CancelledError) goes as a value.
         try:
             return function(*arguments), None
-        except BaseException as error:  # noqa: BLE001  # handed over, and raised where the handler is awaited
+        except BaseException as error:  # handed over, and raised where the handler is awaited
             return None, error
 
     context = contextvars.copy_context()

@@ -6,10 +6,12 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-from dragoman.model.errors import DragomanError
+from dragoman.model.errors import DragomanError, InvalidRequest
 from dragoman.protocol.headers import Headers
 
 HeaderList = list[tuple[bytes, bytes]]
+
+MAX_PARAMETERS = 100
 
 
 class RawRequest:
@@ -50,10 +52,19 @@ class RawRequest:
 
     @property
     def query(self) -> dict[str, list[str]]:
-        """The query parameters, each with all its values."""
+        """The query parameters, each with all its values.
+
+        Raises:
+            InvalidRequest: there are too many.
+        """
         if not self._query:
             return {}
-        return parse_qs(self._query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
+        try:
+            return parse_qs(
+                self._query.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_PARAMETERS
+            )
+        except ValueError:
+            raise InvalidRequest(f"The query has more than {MAX_PARAMETERS} parameters") from None
 
 
 class Reply(Struct):

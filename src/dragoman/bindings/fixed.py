@@ -1,12 +1,12 @@
-"""The fixed endpoints: cards, health, readiness, metrics. None of them needs a credential."""
+"""The fixed endpoints: cards, descriptions, health, readiness, metrics. None of them needs a credential."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from dragoman.bindings.directory import CardForm, Directory, ServedAgent
+from dragoman.bindings.directory import CardForm, Directory
 from dragoman.bindings.exchange import Exchange, Reply
-from dragoman.bindings.forms import VARY
+from dragoman.bindings.forms import HttpForm
 from dragoman.model.errors import AgentNotFound, MethodNotAllowed, VersionNotSupported
 from dragoman.protocol import media
 from dragoman.protocol.negotiation import http_version, requested_version
@@ -14,6 +14,7 @@ from dragoman.telemetry.metrics import REJECTED, Metrics
 
 CARD_PATH = "/.well-known/agent-card.json"
 OLD_CARD_PATH = "/.well-known/agent.json"
+OPENAPI_PATH = "/openapi.json"
 
 Check = Callable[[], Awaitable[Sequence[str]]]
 
@@ -21,29 +22,40 @@ Check = Callable[[], Awaitable[Sequence[str]]]
 class FixedEndpoints:
     """Serves what is no operation."""
 
-    def __init__(self, directory: Directory, metrics: Metrics, unready: Check) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        metrics: Metrics,
+        unready: Check,
+        descriptions: Mapping[str, CardForm] | None = None,
+    ) -> None:
         """Prepare the endpoints.
 
         Args:
             directory: the agents.
             metrics: what `/metrics` shows.
             unready: gives the reasons for which the server cannot work, none if it can.
+            descriptions: the OpenAPI documents by version, newest first; they are kept and sent as cards are.
         """
         self._directory = directory
         self._metrics = metrics
         self._unready = unready
+        self._descriptions = descriptions or {}
 
     async def serve(self, exchange: Exchange) -> Reply | None:
         """Return the reply to a request for one of these paths; `None` for any other path.
 
         Raises:
             MethodNotAllowed: the path is here, but is only for reading.
-            AgentNotFound, VersionNotSupported: of a card at the root.
+            AgentNotFound, VersionNotSupported: of a card at the root, or of a description.
         """
         path = exchange.request.path
         if path in (CARD_PATH, OLD_CARD_PATH):
             return self.card(exchange, self._directory.default or "")
+        if path == OPENAPI_PATH and self._descriptions:
+            return self._description(exchange)
         if path not in ("/healthz", "/readyz", "/metrics"):
+            self.negotiate(exchange, self._directory.versions)
             return None
         exchange.route = path
         _check_reading(exchange)
@@ -66,41 +78,64 @@ class FixedEndpoints:
         Raises:
             MethodNotAllowed, AgentNotFound, VersionNotSupported.
         """
-        request = exchange.request
         exchange.route = CARD_PATH
         exchange.operation = "GetAgentCard"
-        _check_reading(exchange)
         agent = self._directory.agents.get(agent_id)
+        version = self.negotiate(exchange, agent.cards if agent else self._directory.versions)
+        if version is None:
+            version = agent.unnamed if agent else self._directory.newest.version
+            exchange.version = version
+            exchange.form = HttpForm(self._directory.versions[version].http[0], version)
+        _check_reading(exchange)
         if agent is None:
             raise AgentNotFound("There is no such agent here")
         exchange.agent = agent.id
-        version, form = self._form(exchange, agent)
-        headers = [
-            (b"cache-control", f"public, max-age={form.max_age}".encode()),
-            (b"etag", form.etag.encode()),
-            (b"last-modified", form.modified.encode()),
-            VARY,
-            (b"a2a-version", version.encode()),
-        ]
-        if form.is_known(request.headers.get(b"if-none-match"), request.headers.get(b"if-modified-since")):
-            return Reply(304, headers)
-        content_type = (
-            media.A2A_JSON if media.names(request.headers.get(b"accept"), media.A2A_JSON) else media.JSON
-        )
-        return Reply(200, [(b"content-type", content_type.encode()), *headers], form.body)
+        wants_a2a = media.names(exchange.request.headers.get(b"accept"), media.A2A_JSON)
+        return _kept(exchange, agent.cards[version], media.A2A_JSON if wants_a2a else media.JSON)
 
-    def _form(self, exchange: Exchange, agent: ServedAgent) -> tuple[str, CardForm]:
+    def _description(self, exchange: Exchange) -> Reply:
+        """Return the OpenAPI document of a version: the one that is asked for, or the newest."""
+        exchange.route = OPENAPI_PATH
+        version = self.negotiate(exchange, self._descriptions)
+        if version is None:
+            version = exchange.version = next(iter(self._descriptions))
+            exchange.form = HttpForm(self._directory.versions[version].http[0], version)
+        _check_reading(exchange)
+        return _kept(exchange, self._descriptions[version], media.JSON)
+
+    def negotiate(self, exchange: Exchange, served: Collection[str]) -> str | None:
+        """Return the version that a request names, and give its replies their form; `None` if it names none.
+
+        Raises:
+            VersionNotSupported: it is not among those that are served.
+        """
         request = exchange.request
         try:
             named = requested_version(
-                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ()), agent.cards
+                request.headers.all(b"a2a-version"), request.query.get("A2A-Version", ()), served
             )
-            version = http_version(named, agent.cards) if named is not None else agent.unnamed
+            if named is None:
+                return None
+            exchange.version = http_version(named, served)
         except VersionNotSupported:
             exchange.version = REJECTED
             raise
-        exchange.version = version
-        return version, agent.cards[version]
+        exchange.form = HttpForm(self._directory.versions[exchange.version].http[0], exchange.version)
+        return exchange.version
+
+
+def _kept(exchange: Exchange, form: CardForm, content_type: str) -> Reply:
+    """Return what may be kept by whoever asks, or tell that it is as it was."""
+    asked = exchange.request.headers
+    headers = [
+        (b"cache-control", f"public, max-age={form.max_age}".encode()),
+        (b"etag", form.etag.encode()),
+        (b"last-modified", form.modified.encode()),
+        *exchange.form.headers(),
+    ]
+    if form.is_known(asked.get(b"if-none-match"), asked.get(b"if-modified-since")):
+        return Reply(304, headers)
+    return Reply(200, [(b"content-type", content_type.encode()), *headers], form.body)
 
 
 def _check_reading(exchange: Exchange) -> None:

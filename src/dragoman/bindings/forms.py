@@ -1,6 +1,7 @@
 """The form that an answer takes: decided as soon as a request is negotiated, so that every error has it too."""
 
 from dragoman.bindings.exchange import HeaderList, Reply
+from dragoman.bindings.sse import one_line
 from dragoman.model.errors import (
     BodyTooLarge,
     DragomanError,
@@ -76,11 +77,12 @@ class JsonRpcForm:
 
     def stream_data(self, item: bytes) -> bytes:
         """See `Form`."""
-        return result_frame(self.id, item)
+        # The id is the caller's own text, and may hold what some readers take for the end of a line.
+        return result_frame(one_line(self.id), item)
 
     def stream_failure(self, error: DragomanError) -> tuple[bytes | None, bytes]:
         """See `Form`."""
-        return None, error_frame(self.id, self.dialect.encode_error(error))
+        return None, error_frame(one_line(self.id), self.dialect.encode_error(error))
 
 
 def _negotiated(version: str) -> HeaderList:

@@ -1,5 +1,7 @@
 """The HTTP+JSON binding: a path, a method and a body to an operation, in whichever version is negotiated."""
 
+import asyncio
+
 from msgspec import Struct
 
 from dragoman.bindings.directory import Directory, ServedAgent
@@ -9,7 +11,7 @@ from dragoman.model.errors import AgentNotFound, InvalidParams, VersionNotSuppor
 from dragoman.model.operation import Operation, Request
 from dragoman.protocol import media
 from dragoman.protocol.negotiation import http_version, requested_version
-from dragoman.protocol.protojson import kind_of, parse
+from dragoman.protocol.protojson import Parsed, kind_of, parse
 from dragoman.protocol.spec import HttpCall, HttpDialect, Match, ProtocolSpec
 from dragoman.telemetry.metrics import REJECTED
 
@@ -23,6 +25,19 @@ class Decoded(Struct, frozen=True):
     spec: ProtocolSpec
     operation: Operation
     request: Request
+
+
+PARSED_HERE = 64 * 1024
+"""Bodies up to this size are parsed on the serving loop; larger ones in a thread, so that nobody waits for them."""
+
+
+async def parse_body(body: bytes) -> Parsed:
+    """Parse a body.
+
+    Raises:
+        MalformedJson: it is no JSON text.
+    """
+    return parse(body) if len(body) <= PARSED_HERE else await asyncio.to_thread(parse, body)
 
 
 class HttpBinding:
@@ -85,7 +100,7 @@ class HttpBinding:
             return None
         if named is None:
             raise media.unsupported(dialect.media_types)
-        value = parse(body).check()
+        value = (await parse_body(body)).check()
         if not isinstance(value, dict):
             raise InvalidParams.of("body", f"must be an object, not {kind_of(value)}")
         return value
@@ -93,14 +108,7 @@ class HttpBinding:
     def _call(
         self, request: RawRequest, match: Match, body: dict[str, object] | None, agent_id: str
     ) -> HttpCall:
-        last_event_id = request.headers.get(b"last-event-id")
-        return HttpCall(
-            match.variables,
-            request.query,
-            body,
-            agent_id,
-            last_event_id.decode("latin-1") if last_event_id is not None else None,
-        )
+        return HttpCall(match.variables, request.query, body, agent_id)
 
     def _answer_type(self, request: RawRequest, dialect: HttpDialect) -> str:
         """Choose among the dialect's types: the first, unless Content-Type or Accept names another."""

@@ -3,12 +3,17 @@
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
-from dragoman.bindings.http import Decoded
-from dragoman.model.errors import MethodNotAllowed, MethodNotFound, VersionNotSupported
+from dragoman.bindings.http import Decoded, parse_body
+from dragoman.model.errors import (
+    FieldViolation,
+    InvalidParams,
+    MethodNotAllowed,
+    MethodNotFound,
+    VersionNotSupported,
+)
 from dragoman.protocol import media
 from dragoman.protocol.jsonrpc import Envelope, read_envelope, request_id
 from dragoman.protocol.negotiation import jsonrpc_version, requested_version
-from dragoman.protocol.protojson import parse
 from dragoman.protocol.spec import ProtocolSpec
 from dragoman.telemetry.metrics import REJECTED
 
@@ -56,10 +61,17 @@ class JsonRpcBinding:
             raise MethodNotAllowed(request.method, ["POST"])
         if media.check_content_type(request.headers.get(b"content-type"), (media.JSON,)) is None:
             raise media.unsupported((media.JSON,))
-        parsed = parse(await request.read_body())
+        parsed = await parse_body(await request.read_body())
         form.id = request_id(parsed.value)
         envelope = read_envelope(parsed.value)
-        parsed.check()
+        if parsed.violations:
+            # Fields are named as on the other binding: from the request message on.
+            raise InvalidParams(
+                [
+                    FieldViolation(one.field.removeprefix("params."), one.description)
+                    for one in parsed.violations
+                ]
+            )
         if refusal is not None:
             raise refusal
         spec = agent.versions[form.version]

@@ -6,11 +6,14 @@ Whatever is raised on the way is turned into an answer here, in the form that wa
 the tree is logged with its cause and answered without it.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
+
+from msgspec import structs
 
 from dragoman.bindings import sse
 from dragoman.bindings.directory import Directory
@@ -22,6 +25,7 @@ from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.extensions import activated
 from dragoman.model import LOCAL, Principal, Scope, Task, TaskPage
 from dragoman.model.errors import DragomanError, InternalError, MethodNotFound, NotAcceptable
+from dragoman.model.operation import SubscribeToTask
 from dragoman.protocol import media
 from dragoman.protocol.spec import ProtocolSpec
 from dragoman.telemetry.logs import LogSink
@@ -51,6 +55,10 @@ class Pipeline:
         reply: Reply | StreamReply
         try:
             reply = await self._serve(exchange)
+        except asyncio.CancelledError:
+            exchange.outcome = "CALLER_GONE"
+            self.close(exchange, Reply(499, []), began)
+            raise
         except DragomanError as error:
             reply = self._failure(exchange, error)
         except Exception as error:  # the catch site: nothing internal may reach the wire
@@ -129,8 +137,17 @@ class Pipeline:
                 _requested_extensions(exchange.request), agent.settings.capabilities.extensions
             ),
         )
-        self._check_acceptable(exchange.request, decoded)
-        result = await self._gateway.perform(call, decoded.operation, decoded.request)
+        asked = decoded.request
+        if isinstance(asked, SubscribeToTask):
+            asked = structs.replace(
+                asked, last_event=sse.last_event(exchange.request.headers.get(b"last-event-id"))
+            )
+        if decoded.operation.writes:
+            self._check_acceptable(exchange.request, decoded)
+        result = await self._gateway.perform(call, decoded.operation, asked)
+        if not decoded.operation.writes:
+            # Only now: what cannot be read is told as such, whatever the caller accepts.
+            self._check_acceptable(exchange.request, decoded)
         reply = self._reply(exchange, decoded.spec, result)
         if call.extensions:
             reply.headers.append((b"a2a-extensions", ", ".join(call.extensions).encode()))

@@ -30,3 +30,8 @@ def frame(data: bytes, *, event_id: int | None = None, event: bytes | None = Non
     if event_id is not None:
         head += b"id: %d\n" % event_id
     return head + b"data: " + data + b"\n\n"
+
+
+def last_event(value: bytes | None) -> int | None:
+    """Return the sequence number in a Last-Event-ID header; anything that is none counts as absent."""
+    return int(value) if value is not None and value.isdigit() and len(value) < 16 else None

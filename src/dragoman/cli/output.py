@@ -25,3 +25,12 @@ def print_table(rows: Sequence[dict[str, str]], *, empty: str = "nothing there")
     for row in rows:
         table.add_row(*(Text(value) for value in row.values()))
     Console().print(table)
+
+
+def tame(text: str, longest: int = 300) -> str:
+    """Return text of somebody else's on one line, shortened, with nothing in it that a terminal would obey."""
+    line = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in " ".join(text[: longest * 2].split())
+    )
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.gateway.ports import AgentSettings, JournalEntry, RunRef, TaskStore
 from dragoman.model import Change, Message, Reply, StatusChange, TaskState
@@ -25,6 +25,16 @@ _LOG = logging.getLogger("dragoman.run")
 
 RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to write while the store is unavailable; the last one repeats."""
+
+
+class JournalPoint(Struct, frozen=True):
+    """A point at which a handler does something once, and what is `known` of it from an earlier attempt."""
+
+    ordinal: int
+    kind: str
+    name: str
+    acts: int
+    known: JournalEntry | None
 
 
 class Execution:
@@ -114,29 +124,32 @@ class Execution:
             # Nobody will ever see the task, so the message must not point to it.
             await self.act(Reply(structs.replace(message, task_id="", context_id=self.ref.context_id)))
 
-    def recall(self, kind: str, name: str) -> JournalEntry | None:
-        """Return what an earlier attempt journaled at the handler's next point, or `None` if none came so far.
+    def recall(self, kind: str, name: str) -> JournalPoint:
+        """Return the handler's next point in the journal, and what an earlier attempt saved there.
 
         Raises:
             JournalMismatch: an earlier attempt did something else there.
         """
         self._points += 1
-        known = self._journal.get(self._points)
+        point = JournalPoint(self._points, kind, name, self._acts, self._journal.get(self._points))
+        known = point.known
         if known is not None and (known.kind, known.name, known.acts) != (kind, name, self._acts):
             raise JournalMismatch(
                 f"point {self._points} of the journal is {known.kind} {known.name!r} after {known.acts} acts, "
                 f"but the handler now does {kind} {name!r} after {self._acts}"
             )
-        return known
+        return point
 
-    async def remember(self, kind: str, name: str, result: Any) -> JournalEntry:
-        """Journal the result of the point that was just recalled in vain, and return the entry.
+    async def remember(self, point: JournalPoint, result: Any) -> JournalEntry:
+        """Journal the result of a point at which nothing was known, and return the entry.
 
         Raises:
             ValueError, TypeError: the result has no JSON form.
             Fenced: the run is not this handler's any more.
         """
-        entry = JournalEntry(ordinal=self._points, kind=kind, name=name, acts=self._acts, result=pack(result))
+        entry = JournalEntry(
+            ordinal=point.ordinal, kind=point.kind, name=point.name, acts=point.acts, result=pack(result)
+        )
         await self._persist(lambda: self._store.record(self.ref.lease, entry))
         return entry
 

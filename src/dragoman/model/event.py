@@ -46,7 +46,10 @@ class Reply(Struct, frozen=True, omit_defaults=True, tag="reply", tag_field="c")
 
 
 class Resumed(Struct, frozen=True, omit_defaults=True, tag="resumed", tag_field="c"):
-    """A lost run is entered again. Events after `kept` (a sequence number) stay in the log but no longer count."""
+    """A lost run is entered again. Its artifact chunks after `kept`, a sequence number, no longer count.
+
+    All events stay in the log, and what was said stays in the history.
+    """
 
     kept: int
 

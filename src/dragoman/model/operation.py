@@ -26,6 +26,11 @@ class Operation(StrEnum):
     GET_EXTENDED_CARD = "GetExtendedAgentCard"
 
     @property
+    def writes(self) -> bool:
+        """The operation changes something, so whatever speaks against its answer must be found before it."""
+        return self in {Operation.SEND_MESSAGE, Operation.SEND_STREAMING_MESSAGE, Operation.CANCEL_TASK}
+
+    @property
     def streams(self) -> bool:
         """The result is a stream of events."""
         return self in {Operation.SEND_STREAMING_MESSAGE, Operation.SUBSCRIBE_TO_TASK}

@@ -24,8 +24,8 @@ def pack(value: Any) -> Raw:
         ValueError: it holds NaN, an infinity or text that is not Unicode (a lone surrogate).
         TypeError: it holds something that JSON has no form for, or a key that is no string.
     """
-    _check_keys(value)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    _check_keys(value)
     try:
         return Raw(text.encode())
     except UnicodeEncodeError as error:

@@ -38,7 +38,7 @@ def unsupported(known: Sequence[str]) -> UnsupportedMediaType:
 
 def accepts(accept: bytes | None, media_types: Sequence[str]) -> bool:
     """Tell whether an Accept header (or its absence) allows one of `media_types`."""
-    if accept is None or accept == b"*/*":
+    if not accept or accept == b"*/*":
         return True
     return any(_allows(accept, media_type) for media_type in media_types)
 

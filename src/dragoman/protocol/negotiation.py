@@ -32,7 +32,7 @@ def requested_version(headers: Sequence[bytes], query: Sequence[str], served: Co
     if not headers and not query:
         return None
     try:
-        named = {value.decode("ascii") for value in headers} | set(query)
+        named = {value.strip(b" \t").decode("ascii") for value in headers} | set(query)
     except UnicodeDecodeError:
         raise unsupported("\N{REPLACEMENT CHARACTER}", served) from None
     if len(named) > 1:

@@ -51,6 +51,9 @@ class Parsed:
         return self.value
 
 
+_SURROGATE = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
+
+
 class _Flawed(Exception):
     """A body is JSON but has a flaw; what and where is looked up only then."""
 
@@ -73,8 +76,16 @@ def _refuse_constant(name: str) -> Any:
     raise json.JSONDecodeError(f"{name} is not a JSON number", name, 0)
 
 
+def _whole_number(text: str) -> int:
+    # In Python, so that a body full of very long numbers lets other threads have the interpreter between them.
+    return int(text)
+
+
 _STRICT = json.JSONDecoder(
-    object_pairs_hook=_whole_object, parse_constant=_refuse_constant, parse_float=_finite
+    object_pairs_hook=_whole_object,
+    parse_constant=_refuse_constant,
+    parse_float=_finite,
+    parse_int=_whole_number,
 )
 _LENIENT = json.JSONDecoder(parse_constant=_refuse_constant)
 
@@ -92,7 +103,7 @@ def parse(body: bytes) -> Parsed:
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise MalformedJson(f"The body is nested more than {MAX_DEPTH} deep")
     try:
-        value, flawed = _STRICT.decode(text), "\\u" in text
+        value, flawed = _STRICT.decode(text), _SURROGATE.search(text) is not None
     except _Flawed:
         value, flawed = _decode(_LENIENT, text), True
     except ValueError as error:
@@ -284,7 +295,10 @@ class Fields:
             raise self.wrong(name, "is not base64") from None
 
     def timestamp(self, name: str, other: str | None = None) -> int | None:
-        """Return a timestamp as milliseconds since 1970 UTC; `None` if it is absent. An offset is converted."""
+        """Return a timestamp as milliseconds since 1970 UTC, rounded up; `None` if it is absent.
+
+        An offset is converted.
+        """
         value = self.get(name, other)
         if value is None:
             return None
@@ -312,7 +326,8 @@ def _milliseconds(form: "re.Match[str]") -> int:
         offset = timedelta(hours=int(hours), minutes=int(minutes))
         moment = moment - offset if zone[0] == "+" else moment + offset
     since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1000 + int((fraction or "0").ljust(3, "0")[:3])
+    digits = (fraction or "").ljust(9, "0")
+    return (since.days * 86_400 + since.seconds) * 1000 + int(digits[:3]) + (digits[3:] > "000000")
 
 
 def _integer(value: Any) -> int | None:

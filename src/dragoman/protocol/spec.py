@@ -1,7 +1,7 @@
 """What a protocol version is made of: the shape of the `SPEC` that every version folder exports."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -29,7 +29,6 @@ class HttpCall(Struct, frozen=True):
     query: Query
     body: Json | None
     agent: str
-    last_event_id: str | None = None
 
 
 class Endpoint(Struct, frozen=True):
@@ -51,12 +50,17 @@ class RouteTable:
     """Paths below an agent's base. A template holds variables in braces, each one a segment without a colon."""
 
     def __init__(self, routes: Mapping[str, Mapping[str, Endpoint]]) -> None:
+        self._routes = routes
         self._exact = {template: methods for template, methods in routes.items() if "{" not in template}
         self._patterns = [
             (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/:]+)", re.escape(template))), template, methods)
             for template, methods in routes.items()
             if "{" in template
         ]
+
+    def __iter__(self) -> Iterator[tuple[str, Mapping[str, Endpoint]]]:
+        """Yield each template and its endpoints by method."""
+        return iter(self._routes.items())
 
     def match(self, method: str, path: str) -> Match:
         """Return the endpoint at `path`, still percent-encoded, for `method`.
@@ -113,10 +117,22 @@ class JsonRpcDialect(Struct, frozen=True):
     http_status: Callable[[DragomanError], int]
 
 
+class Deployment(Struct, frozen=True):
+    """What a description of the interfaces has to know beside the protocol: where they are and who is served there.
+
+    `url` is the origin and base path, `agents` the ids of the agents, `release` that of this Dragoman.
+    """
+
+    url: str
+    agents: tuple[str, ...]
+    release: str
+
+
 class ProtocolSpec(Struct, frozen=True):
     """A protocol version.
 
-    Encoders return JSON text: of a send's answer, a task, a page, one stream item, a card.
+    Encoders return JSON text: of a send's answer, a task, a page, one stream item, a card. `describe` returns the
+    OpenAPI document of the HTTP+JSON binding, if the version has one.
     """
 
     version: str
@@ -127,3 +143,4 @@ class ProtocolSpec(Struct, frozen=True):
     encode_page: Callable[[TaskPage], bytes]
     encode_item: Callable[[Task | Message | TaskEvent], bytes]
     encode_card: Callable[[AgentCard], bytes]
+    describe: Callable[[Deployment], bytes] | None = None

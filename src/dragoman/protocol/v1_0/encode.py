@@ -29,6 +29,9 @@ from dragoman.protocol.protojson import timestamp_text
 MAX_PAGE_BYTES = 1024 * 1024
 """A page of tasks is cut to this size, but always holds one task."""
 
+_PAGE_FRAME = 1024
+"""Bytes of a page that are no tasks: its other members, and the envelope of a binding."""
+
 _to_json = msgspec.json.Encoder().encode
 _STATES: Mapping[TaskState, str] = MappingProxyType(
     {state: f"TASK_STATE_{state.name}" for state in TaskState}
@@ -51,7 +54,7 @@ def encode_task(task: Task) -> bytes:
 def encode_page(page: TaskPage) -> bytes:
     """Return a ListTasksResponse. Its four members are always there, artifacts only where they were asked for."""
     texts: list[bytes] = []
-    size = 0
+    size = _PAGE_FRAME
     for task in page.tasks:
         text = _to_json(_task(task, listed=True))
         size += len(text) + 1

@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from msgspec import structs
-
 from dragoman.model.errors import InvalidParams
-from dragoman.model.operation import CapabilityRequest, Operation, Request, SubscribeToTask
+from dragoman.model.operation import CapabilityRequest, Operation, Request
 from dragoman.protocol.media import A2A_JSON, JSON
 from dragoman.protocol.spec import Endpoint, HttpCall, HttpDialect, RouteTable
 from dragoman.protocol.v1_0 import decode
@@ -70,17 +68,9 @@ def _capability(operation: Operation) -> Endpoint:
     return Endpoint(operation, lambda call: CapabilityRequest(operation=operation))
 
 
-def _subscribe(call: HttpCall) -> SubscribeToTask:
-    # A body is optional here, and a query as well: the path says all.
-    request = decode.decode_subscribe(_from_body(call), call.agent)
-    return structs.replace(request, last_event=last_event(call.last_event_id))
-
-
-def last_event(value: str | None) -> int | None:
-    """Return the sequence number in a Last-Event-ID header; anything that is none counts as absent."""
-    return (
-        int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 16 else None
-    )
+def _subscribe(call: HttpCall) -> Request:
+    # By GET or by POST, with a body or without: the path says all that is needed.
+    return decode.decode_subscribe(_from_query(call) | _from_body(call), call.agent)
 
 
 _SUBSCRIBE = Endpoint(Operation.SUBSCRIBE_TO_TASK, _subscribe)

@@ -7,6 +7,7 @@ checks it first: a frozen server that wakes up can write nothing any more.
 """
 
 import fcntl
+import logging
 import os
 import sqlite3
 from pathlib import Path
@@ -16,6 +17,8 @@ from dragoman.stores.sqlite.connection import StoreError
 
 HEARTBEAT_TIMEOUT_MS = 15_000
 HEARTBEAT_SECONDS = 3.0
+
+_LOG = logging.getLogger("dragoman.store")
 
 
 class OwnershipLost(Exception):
@@ -29,42 +32,57 @@ class Ownership:
         epoch: this server's epoch, above that of every server before it.
     """
 
-    def __init__(self, epoch: int, lock: int) -> None:
+    def __init__(self, epoch: int, lock: int, locked: bool) -> None:
         self.epoch = epoch
         self._lock = lock
+        self._locked = locked
 
     @classmethod
     def take(cls, connection: sqlite3.Connection, path: Path) -> Self:
         """Take the file.
 
         Raises:
-            StoreError: a living server has it.
+            StoreError: a living server has it, or it cannot be written to.
         """
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        dead = _try_lock(lock)
+        try:
+            lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreError(f"{path}.lock cannot be opened: {error.strerror}") from error
+        try:
+            return cls._take(connection, path, lock)
+        except (StoreError, sqlite3.Error) as error:
+            os.close(lock)
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"{path} cannot be written to: {error}") from error
+
+    @classmethod
+    def _take(cls, connection: sqlite3.Connection, path: Path, lock: int) -> Self:
+        locked = _try_lock(lock)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            epoch, beat, process, now = connection.execute(
-                "SELECT epoch, heartbeat_at, process, now_ms FROM server, store_clock"
+            epoch, beat, was_locked, process, now = connection.execute(
+                "SELECT epoch, heartbeat_at, locked, process, now_ms FROM server, store_clock"
             ).fetchone()
+            # The lock is free if its holder is dead. One that took over from a frozen holder has none at first.
+            dead = locked and was_locked
             if not dead and now - beat <= HEARTBEAT_TIMEOUT_MS:
-                os.close(lock)
                 raise StoreError(
                     f"{path} is in use by another Dragoman server ({process}); stop it, or give this one a "
                     "folder of its own with --data"
                 )
             connection.execute(
-                "UPDATE server SET epoch = ?, heartbeat_at = ?, process = ?",
-                (epoch + 1, now, f"process {os.getpid()}"),
+                "UPDATE server SET epoch = ?, heartbeat_at = ?, locked = ?, process = ?",
+                (epoch + 1, now, locked, f"process {os.getpid()}"),
             )
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        return cls(epoch + 1, lock)
+        return cls(epoch + 1, lock, locked)
 
     def check(self, connection: sqlite3.Connection) -> int:
-        """Make sure that the file is still ours and return the store's time; called inside every writing transaction.
+        """Make sure that the file is still ours and return the store's time; called in every writing transaction.
 
         Raises:
             OwnershipLost: it is not.
@@ -77,11 +95,15 @@ class Ownership:
 
     def beat(self, connection: sqlite3.Connection, now: int) -> None:
         """Write the heartbeat, and take the lock over from a frozen owner that has died since."""
-        connection.execute("UPDATE server SET heartbeat_at = ?", (now,))
-        _try_lock(self._lock)
+        self._locked = self._locked or _try_lock(self._lock)
+        connection.execute("UPDATE server SET heartbeat_at = ?, locked = ?", (now, self._locked))
 
-    def release(self) -> None:
+    def release(self, connection: sqlite3.Connection) -> None:
         """Let the file go. The epoch stays, so that nothing of this server can be mistaken for the next one's."""
+        try:
+            connection.execute("UPDATE server SET heartbeat_at = 0 WHERE epoch = ?", (self.epoch,))
+        except sqlite3.Error as error:
+            _LOG.warning("the store could not be released, so the next server may wait for it: %s", error)
         os.close(self._lock)
 
 

@@ -23,6 +23,9 @@ from dragoman.model import (
 from dragoman.model.errors import TaskNotFound
 from dragoman.stores.sqlite.records import decode_change, event_from_row
 
+PAGE_BYTES = 1024 * 1024
+"""Stored bytes after which a page takes no further task."""
+
 _Row = tuple[str, str, int, int, bytes]
 _STATES = [state.name.lower() for state in TaskState]
 
@@ -101,11 +104,11 @@ def page(
             total = _total(connection, scope, filters)
             rows = _newest(connection, scope, filters, cursor, size + 1)
             has_more = len(rows) > size
-            whole = history_length > 0 or artifacts
-            tasks = [
-                _whole(connection, row, history_length, artifacts) if whole else _outline(row)
-                for row in rows[:size]
-            ]
+            if history_length > 0 or artifacts:
+                tasks = _whole_tasks(connection, rows[:size], history_length, artifacts)
+                has_more = has_more or len(tasks) < len(rows)
+            else:
+                tasks = [_outline(row) for row in rows[:size]]
     return TaskPage(tasks=tuple(tasks), filters=filters, page_size=size, total=total, has_more=has_more)
 
 
@@ -175,15 +178,23 @@ def _outline(row: _Row) -> Task:
     return Task(id=task_id, context_id=context_id, status=status, artifacts=None)
 
 
-def _whole(
-    connection: sqlite3.Connection,
-    row: _Row,
-    history_length: int,
-    artifacts: bool,
-) -> Task:
-    fold = TaskFold(row[0], row[1])
-    fold.apply_all(_events(connection, row[0], row[1], 0))
-    return fold.task(history_length=history_length, artifacts=artifacts)
+def _whole_tasks(
+    connection: sqlite3.Connection, rows: Sequence[_Row], history_length: int, artifacts: bool
+) -> list[Task]:
+    """Read tasks with their events, as many as a page may hold: at least one, and not what would be cut off again."""
+    tasks: list[Task] = []
+    size = 0
+    for task_id, context_id, *_ in rows:
+        stored = connection.execute(
+            "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? ORDER BY seq", (task_id,)
+        ).fetchall()
+        fold = TaskFold(task_id, context_id)
+        fold.apply_all(event_from_row(task_id, context_id, row) for row in stored)
+        tasks.append(fold.task(history_length=history_length, artifacts=artifacts))
+        size += sum(len(payload) for *_, payload in stored)
+        if size > PAGE_BYTES:
+            break
+    return tasks
 
 
 def journal(connection: sqlite3.Connection, lease: Lease) -> tuple[JournalEntry, ...]:

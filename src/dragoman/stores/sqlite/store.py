@@ -10,7 +10,7 @@ from typing import TypeVar
 from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun
 from dragoman.model import Change, Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage
 from dragoman.stores.sqlite import commands, queries
-from dragoman.stores.sqlite.connection import migrate, open_reader, open_writer, unavailable
+from dragoman.stores.sqlite.connection import StoreError, migrate, open_reader, open_writer, unavailable
 from dragoman.stores.sqlite.ownership import Ownership
 from dragoman.stores.sqlite.writer import Writer
 
@@ -40,7 +40,10 @@ class SqliteStore:
         Raises:
             StoreError: the file cannot be used, or another server has it.
         """
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
         self._path = path
         self._lease_ms = int(lease * 1000)
         self._loop = asyncio.get_running_loop()
@@ -65,8 +68,8 @@ class SqliteStore:
     def close(self) -> None:
         """Finish what is being written and let the file go."""
         self._writer.stop()
+        self._ownership.release(self._connection)
         self._connection.close()
-        self._ownership.release()
 
     async def check(self) -> None:
         """Make sure that the store can be written to.

@@ -16,9 +16,10 @@ CREATE TABLE server (
     id           INTEGER PRIMARY KEY CHECK (id = 1),
     epoch        INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
+    locked       INTEGER NOT NULL,          -- 1 if it holds the lock file, so that its death shows at once
     process      TEXT NOT NULL
 ) STRICT;
-INSERT INTO server VALUES (1, 0, 0, '');
+INSERT INTO server VALUES (1, 0, 0, 1, '');
 
 -- Who may see a task: one principal of one tenant with one agent. Interned, for narrow indexes.
 CREATE TABLE scope (

@@ -1,0 +1,1 @@
+"""One suite for each port, run on every implementation of it: `homes` lists the stores, `rooms` the engines."""

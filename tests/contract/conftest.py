@@ -1,0 +1,63 @@
+"""Every store in turn, and tests that are coroutines: each runs on the loop that its store was opened on."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.gateway.ports import TaskStore
+from tests.contract.homes import SqliteHome, StoreHome
+from tests.contract.rooms import ENGINES, EngineRoom
+
+HOMES: list[type[StoreHome]] = [SqliteHome]
+"""The stores under contract. One line adds another."""
+
+
+@pytest.fixture(autouse=True)
+def serving_loop() -> Iterator[asyncio.Runner]:
+    """The loop that serves: coroutine tests run on it."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(params=HOMES, ids=lambda kind: kind.name)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreHome]:
+    """A place for one store; it outlives the servers that open it."""
+    kind: type[StoreHome] = request.param
+    place = kind(tmp_path)
+    yield place
+    place.remove()
+
+
+@pytest.fixture
+def store(home: StoreHome, serving_loop: asyncio.Runner) -> Iterator[TaskStore]:
+    """A new store, open."""
+
+    async def opened() -> TaskStore:
+        return home.open()
+
+    yield serving_loop.run(opened())
+    home.close()
+
+
+@pytest.fixture(params=ENGINES, ids=lambda kind: kind.name)
+def room(
+    request: pytest.FixtureRequest, tmp_path: Path, serving_loop: asyncio.Runner
+) -> Iterator[EngineRoom]:
+    """A server's inside with one engine, not started yet."""
+    kind: type[EngineRoom] = request.param
+    place = kind(tmp_path)
+    yield place
+    serving_loop.run(place.crash())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test on the serving loop."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    pyfuncitem.funcargs["serving_loop"].run(pyfuncitem.obj(**arguments))
+    return True

@@ -1,0 +1,88 @@
+"""Where a store lives during a test, and what a test does to it behind its back.
+
+Another store joins the whole suite by one class here and one line in `conftest.HOMES`.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+from dragoman.gateway.ports import TaskStore
+from dragoman.stores.sqlite import SqliteStore
+
+
+class StoreHome(Protocol):
+    """One store that is empty at first and outlives the server processes that use it."""
+
+    name: str
+
+    def __init__(self, folder: Path) -> None:
+        """Prepare an empty store; `folder` is the test's own."""
+        ...
+
+    def open(self) -> TaskStore:
+        """Open the store as a new server does, on the running loop. What an earlier server left is lost to it."""
+        ...
+
+    def close(self) -> None:
+        """End the server that opened it last, as it stands: its runs keep their states."""
+        ...
+
+    def remove(self) -> None:
+        """Close it and give its room back."""
+        ...
+
+    def shift_clock(self, milliseconds: int) -> None:
+        """Move the store's clock, forward or back."""
+        ...
+
+    def delete_task(self, task_id: str) -> None:
+        """Delete a task as a purge would."""
+        ...
+
+    def status_row(self, task_id: str) -> tuple[int, int, int]:
+        """Return what the task's own row holds: state, status time and last sequence number."""
+        ...
+
+
+class SqliteHome(StoreHome):
+    """A SQLite file."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "store" / "dragoman.db"
+        self._store: SqliteStore | None = None
+
+    def open(self) -> SqliteStore:
+        self.close()
+        self._store = SqliteStore(self.path, lease=15.0, on_lost=lambda: None)
+        return self._store
+
+    def close(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def remove(self) -> None:
+        self.close()
+
+    def shift_clock(self, milliseconds: int) -> None:
+        self._write("UPDATE clock SET offset_ms = offset_ms + ?", milliseconds)
+
+    def delete_task(self, task_id: str) -> None:
+        self._write("DELETE FROM event WHERE task_id = ?", task_id)
+        self._write("DELETE FROM identity WHERE task_id = ?", task_id)
+        self._write("DELETE FROM task WHERE id = ?", task_id)
+
+    def status_row(self, task_id: str) -> tuple[int, int, int]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            row: tuple[int, int, int] = connection.execute(
+                "SELECT state, status_at, seq FROM task WHERE id = ?", (task_id,)
+            ).fetchone()
+        return row
+
+    def _write(self, statement: str, *values: Any) -> None:
+        with closing(sqlite3.connect(self.path, timeout=10, isolation_level=None)) as connection:
+            connection.execute(statement, values)

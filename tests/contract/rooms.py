@@ -1,0 +1,163 @@
+"""Engines under contract, each in a server without its wire.
+
+Another engine joins the suite by one class here and one line in `ENGINES`.
+"""
+
+import asyncio
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from dragoman.agents import Agent
+from dragoman.app import Service
+from dragoman.config import Config, Engine, Server
+from dragoman.gateway import Answer, Call, Gateway
+from dragoman.model import LOCAL, Change, Message, Scope, Task, TaskEvent, TaskState
+from dragoman.model.message import text_of
+from dragoman.model.operation import CancelTask, GetTask, Operation, SendMessage
+from dragoman.telemetry.logs import LogSink
+from tests.contract.samples import message
+
+T = TypeVar("T")
+
+
+async def eventually(probe: Callable[[], T], *, what: str, seconds: float = 5.0) -> T:
+    """The first truthy value of `probe`; the loop goes on meanwhile. Raises TimeoutError after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (value := probe()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds} s: {what}")
+        await asyncio.sleep(0.005)
+    return value
+
+
+class EngineRoom(Protocol):
+    """A server's inside with one engine. It can crash and be started again on the same store."""
+
+    name: str
+
+    def __init__(self, folder: Path) -> None:
+        """Prepare an empty store in `folder`."""
+        ...
+
+    async def start(self, *agents: Agent) -> None:
+        """Start the engine with these agents; it takes over what was left."""
+        ...
+
+    async def crash(self) -> None:
+        """End the engine at once: what runs is left as it stands."""
+        ...
+
+    async def send(self, agent: Agent, sent: str | SendMessage) -> Task | Message:
+        """Send a message and wait for what it is answered with."""
+        ...
+
+    async def begin(self, agent: Agent, text: str = "Hello") -> str:
+        """Send a message without waiting and return the id of its task."""
+        ...
+
+    async def cancel(self, agent: Agent, task_id: str) -> Task:
+        """Cancel a task."""
+        ...
+
+    async def read(self, agent: Agent, task_id: str) -> Task:
+        """Read a task."""
+        ...
+
+    async def ended(self, agent: Agent, task_id: str, *, seconds: float = 5.0) -> Task:
+        """Read a task when it is finished. Raises TimeoutError if that takes longer than `seconds`."""
+        ...
+
+    async def events(self, task_id: str) -> tuple[TaskEvent, ...]:
+        """Everything that happened to a task."""
+        ...
+
+
+class EmbeddedRoom(EngineRoom):
+    """The embedded engine over SQLite, wired by `dragoman.app.Service` itself; only its wire is left aside."""
+
+    name = "embedded"
+
+    def __init__(self, folder: Path) -> None:
+        self._data = folder / "data"
+        self._service: Service | None = None
+
+    async def start(self, *agents: Agent) -> None:
+        self._log = LogSink(io.TextIOWrapper(io.BytesIO()))
+        config = Config(server=Server(drain="0s"), engine=Engine(sweep="100ms"))
+        self._service = service = Service(
+            config, agents, data=self._data, base_url="http://127.0.0.1", log=self._log
+        )
+        self._store = service._store
+        self._gateway = Gateway(service._store, service._engine, service._hub)
+        await service.start()
+
+    async def crash(self) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            await service.stop()
+            self._log.close()
+
+    async def send(self, agent: Agent, sent: str | SendMessage) -> Task | Message:
+        request = sent if isinstance(sent, SendMessage) else _request(sent)
+        async with asyncio.timeout(10):
+            answer = await self._gateway.perform(_call(agent), Operation.SEND_MESSAGE, request)
+        assert isinstance(answer, Answer)
+        return answer.result
+
+    async def begin(self, agent: Agent, text: str = "Hello") -> str:
+        task = await self.send(agent, _request(text, at_once=True))
+        assert isinstance(task, Task)
+        return task.id
+
+    async def cancel(self, agent: Agent, task_id: str) -> Task:
+        task = await self._gateway.perform(_call(agent), Operation.CANCEL_TASK, CancelTask(task_id=task_id))
+        assert isinstance(task, Task)
+        return task
+
+    async def read(self, agent: Agent, task_id: str) -> Task:
+        task = await self._gateway.perform(_call(agent), Operation.GET_TASK, GetTask(task_id=task_id))
+        assert isinstance(task, Task)
+        return task
+
+    async def ended(self, agent: Agent, task_id: str, *, seconds: float = 5.0) -> Task:
+        deadline = time.monotonic() + seconds
+        while not (task := await self.read(agent, task_id)).status.state.is_terminal:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{task_id} is still {task.status.state.name} after {seconds} s")
+            await asyncio.sleep(0.005)
+        return task
+
+    async def events(self, task_id: str) -> tuple[TaskEvent, ...]:
+        return await self._store.events(task_id, 0)
+
+
+ENGINES: list[type[EngineRoom]] = [EmbeddedRoom]
+"""The engines under contract."""
+
+
+def _request(text: str, *, at_once: bool = False) -> SendMessage:
+    return SendMessage(message=message(text), generation="1.0", return_immediately=at_once)
+
+
+def _call(agent: Agent) -> Call:
+    return Call(scope=Scope(LOCAL, LOCAL, agent.id), settings=agent.settings)
+
+
+def texts(task: Task | Message) -> list[str]:
+    """The text of each artifact of a task, in order."""
+    assert isinstance(task, Task)
+    return [text_of(artifact.parts).replace("\n", "") for artifact in task.artifacts or ()]
+
+
+def state(task: Task | Message) -> TaskState:
+    """Where a task stands."""
+    assert isinstance(task, Task)
+    return task.status.state
+
+
+def said(events: tuple[TaskEvent, ...]) -> list[Change]:
+    """What happened after the message was accepted."""
+    return [event.change for event in events[1:]]

@@ -1,0 +1,110 @@
+"""Agents that write into a ledger of their own (the file that $LEDGER names) what they do, beside what A2A shows.
+
+A first word drives them: `quick`, `sleep SECONDS`, `slow SECONDS` (telling its progress ten times a second),
+`stream CHUNKS`, `steps COUNT`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and `burn SECONDS`.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+
+from dragoman import Agent, Run
+from dragoman.agents.run import BlockingRun
+from dragoman.model.errors import Fenced
+
+FILE = os.open(os.environ["LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
+def note(run: Run | BlockingRun, what: str) -> None:
+    """Write a line, in one write: nothing of it is lost when the process is killed."""
+    line = {"what": what, "message": run.message.message_id, "task": run.task_id, "attempt": run.attempt}
+    os.write(FILE, (json.dumps(line | {"agent": run._ref.scope.agent, "pid": os.getpid()}) + "\n").encode())
+
+
+def asked(run: Run | BlockingRun) -> tuple[str, float]:
+    word, _, number = run.text.partition(" ")
+    return word, float(number or 0)
+
+
+worker = Agent(id="worker", max_runs=500)
+either = Agent(id="either", replies="either", max_runs=500)
+talker = Agent(id="talker", replies="message", max_runs=500)
+thread = Agent(id="thread", max_runs=20)
+blocker = Agent(id="blocker")
+narrow = Agent(id="narrow", max_runs=1)
+
+
+@worker.handler
+@either.handler
+@narrow.handler
+async def work(run: Run) -> str:
+    note(run, "entered")
+    word, number = asked(run)
+    try:
+        if word == "slow":
+            await slowly(run, number)
+        elif word == "stream":
+            text = await run.artifact("1 ", name="stream", last=False)
+            for chunk in range(2, int(number) + 1):
+                await asyncio.sleep(0.05)
+                await run.append(text, f"{chunk} ", last=chunk == number)
+        elif word == "steps":
+            for step in range(int(number)):
+                await run.step(f"step {step}", lambda step=step: note(run, f"step {step}"))
+                await asyncio.sleep(0.1)
+        elif word == "sleep":
+            await asyncio.sleep(number)
+    except (asyncio.CancelledError, Fenced):
+        # Cancelled where it waits, or refused where it acts, whichever is first.
+        note(run, "stopped")
+        raise
+    note(run, "left")
+    return f"{word} done"
+
+
+async def slowly(run: Run, seconds: float) -> None:
+    for tenth in range(round(seconds * 10)):
+        await run.working(f"{tenth}")
+        await asyncio.sleep(0.1)
+
+
+@talker.handler
+async def talk(run: Run) -> str:
+    note(run, "entered")
+    await asyncio.sleep(asked(run)[1])
+    note(run, "left")
+    return f"You said {run.text}"
+
+
+@thread.handler
+def work_in_thread(run: BlockingRun) -> Iterator[str]:
+    note(run, "entered")
+    word, number = asked(run)
+    yield "begun, "
+    if word == "deaf":
+        time.sleep(number)
+    elif word == "loud":
+        for tenth in range(round(number * 10)):
+            run.working(f"{tenth}")
+            time.sleep(0.1)
+    elif run.wait_cancelled(number):
+        note(run, "stopped")
+        return
+    note(run, "left")
+    yield "done"
+
+
+@blocker.handler
+async def block(run: Run) -> str:
+    note(run, "entered")
+    word, number = asked(run)
+    if word == "block":
+        time.sleep(number)  # noqa: ASYNC251  # what an author should never do, and does
+    else:
+        until = time.monotonic() + number
+        while time.monotonic() < until:
+            sum(range(1000))
+    note(run, "left")
+    return "done"

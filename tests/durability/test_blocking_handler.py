@@ -1,0 +1,108 @@
+"""A handler that blocks its own loop, or burns its thread: nobody else feels it, and its run stays its own."""
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+
+from tests.durability.callers import Sent, client, send
+from tests.durability.ledger import LedgerServer
+
+SENDS = 150
+CALLERS = 3
+TRIES = 4
+FLOOR = 0.020
+"""Seconds that a p99 may differ by chance on a busy machine."""
+
+CONFIG = """
+[engine]
+lease = "1s"
+sweep = "200ms"
+"""
+
+
+@dataclass
+class Latencies:
+    """What callers of another agent, and of /healthz, waited."""
+
+    p99: float
+    slowest_health: float
+
+
+async def measured(http: httpx2.AsyncClient) -> Latencies:
+    """Send to an agent from a few callers at once, while somebody asks for the server's health."""
+    took: list[float] = []
+    health: list[float] = []
+
+    async def calls() -> None:
+        for _ in range(SENDS // CALLERS):
+            began = time.perf_counter()
+            sent = await send(http, Sent("worker", "quick"))
+            took.append(time.perf_counter() - began)
+            assert sent.state == "COMPLETED"
+
+    async def asks() -> None:
+        while len(took) < SENDS:
+            began = time.perf_counter()
+            reply = await http.get("/healthz")
+            health.append(time.perf_counter() - began)
+            assert reply.status_code == 200
+            await asyncio.sleep(0.02)
+
+    await asyncio.gather(asks(), *(calls() for _ in range(CALLERS)))
+    took.sort()
+    return Latencies(took[math.ceil(len(took) * 0.99) - 1], max(health))
+
+
+@pytest.mark.parametrize("how", ["block", pytest.param("burn", marks=pytest.mark.soak)])
+async def test_a_handler_that_does_not_let_go_leaves_other_agents_as_they_were(
+    server: LedgerServer, how: str
+) -> None:
+    server = server.configured(CONFIG)
+    with server:
+        async with client(server.url) as http:
+            await measured(http)
+            quiet = [await measured(http) for _ in range(2)]
+            blocked = await send(http, Sent("blocker", f"{how} 30", "at once"))
+            await asyncio.to_thread(server.await_note, "entered", task=blocked.task_id)
+            beside: list[Latencies] = []
+            for _ in range(TRIES):
+                beside.append(await measured(http))
+                if is_as_before(beside[-1], quiet):
+                    break
+            assert is_as_before(beside[-1], quiet), f"alone: {quiet}, beside it: {beside}"
+
+            # Cancels are as they were, its own included.
+            other = await send(http, Sent("worker", "slow 60", "at once"))
+            for agent, task_id in (("worker", other.task_id), ("blocker", blocked.task_id)):
+                began = time.perf_counter()
+                assert server.noted(what="left", task=task_id) == []
+                reply = await http.get(f"/agents/{agent}/tasks/{task_id}")
+                assert reply.json()["status"]["state"] == "TASK_STATE_WORKING"
+                reply = await http.post(f"/agents/{agent}/tasks/{task_id}:cancel", json={})
+                assert reply.json()["status"]["state"] == "TASK_STATE_CANCELED"
+                assert time.perf_counter() - began < 1.0
+        assert [line["attempt"] for line in server.noted(what="entered", task=blocked.task_id)] == [1]
+        events = server.store.rows(
+            "SELECT count(*), max(attempt) FROM event WHERE task_id = ?", blocked.task_id
+        )
+        assert events == [(3, 1)], "submitted, working, canceled"
+
+
+def is_as_before(now: Latencies, quiet: list[Latencies]) -> bool:
+    """Whether callers waited at most twice as long as before, and /healthz was quick."""
+    before = max(latencies.p99 for latencies in quiet)
+    return now.p99 <= max(2 * before, before + FLOOR) and now.slowest_health < 0.25
+
+
+async def test_a_blocked_loop_loses_no_lease_however_short(server: LedgerServer) -> None:
+    server = server.configured(CONFIG)
+    with server:
+        async with client(server.url) as http:
+            blocked = await send(http, Sent("blocker", "block 1.5"))
+        assert blocked.state == "COMPLETED"
+        assert [line["attempt"] for line in server.noted(what="entered")] == [1]
+    server.store.check()

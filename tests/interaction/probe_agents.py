@@ -1,0 +1,85 @@
+"""Agents for these tests: each shows one thing that the demo agents do not. Loaded by the server, not by the tests."""
+
+import asyncio
+from pathlib import Path
+
+from dragoman.agents import Agent, Run
+
+SECRET = "the-agents-own-secret"
+
+hold = Agent(
+    id="hold", description="Runs until it is cancelled, or until the file that the message names is there."
+)
+loud = Agent(id="loud", description="Fails with an exception whose text nobody outside may see.")
+mute = Agent(id="mute", description="Promises a bare message and ends without one.", replies="message")
+teller = Agent(id="teller", description="Answers with a bare message.", replies="message")
+still = Agent(id="still", description="Cannot stream.", streaming=False)
+seen = Agent(id="seen", description="Tells what it was given.", input_modes=["*/*"], strict_input_modes=False)
+team = Agent(id="team", description="Works in many tasks of its own, one of which goes on after the end.")
+
+
+@hold.handler
+async def wait(run: Run) -> str:
+    """With `beacon PATH`: note in files beside PATH that the handler began, and that it was stopped."""
+    word, _, path = run.text.partition(" ")
+    await run.working()
+    try:
+        if word == "beacon":
+            Path(f"{path}.began").touch()
+        while not (word == "until" and Path(path).exists()):
+            await asyncio.sleep(0.01 if word == "until" else 3600)
+    finally:
+        if word == "beacon":
+            Path(f"{path}.stopped").touch()
+    return "released"
+
+
+@loud.handler
+async def shout(run: Run) -> str:
+    """Raise, with what an exception may hold: a path, SQL, a secret."""
+    raise RuntimeError(SECRET, "SELECT state FROM task", __file__)
+
+
+@mute.handler
+async def say_nothing(run: Run) -> None:
+    """Return nothing."""
+
+
+@teller.handler
+async def tell(run: Run) -> str:
+    """Return the text."""
+    return f"you said: {run.text}"
+
+
+@still.handler
+async def echo(run: Run) -> str:
+    """Return the text."""
+    return run.text
+
+
+@seen.handler
+async def describe(run: Run) -> dict[str, object]:
+    """Return a data part about the request."""
+    return {
+        "text": run.text,
+        "parts": [type(part).__name__ for part in run.parts],
+        "values": [repr(part.value) for part in run.parts if hasattr(part, "value")],
+        "metadata": repr(run.metadata),
+        "references": list(run.reference_task_ids),
+        "modes": list(run.accepted_output_modes),
+        "principal": run.principal,
+        "context": run.context_id,
+        "history": [message.message_id for message in run.history],
+    }
+
+
+@team.handler
+async def work_together(run: Run) -> None:
+    """Twenty artifacts at once from tasks of its own, and one act that comes after the handler's end."""
+
+    async def late() -> None:
+        await asyncio.sleep(0.05)
+        await run.working("too late")
+
+    await asyncio.gather(*(run.artifact(f"piece {number}", name=f"piece {number}") for number in range(20)))
+    run.straggler = asyncio.ensure_future(late())  # type: ignore[attr-defined]

@@ -1,0 +1,162 @@
+"""Agents: what they declare, and what is refused with its place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.agents import Agent, AgentError, Provider, Run, Skill
+from dragoman.gateway.extensions import IDEMPOTENCY
+from dragoman.model import AgentInterface
+
+HERE = Path(__file__).name
+
+
+def test_an_agent_needs_nothing_but_an_id() -> None:
+    agent = Agent(id="greeter")
+    assert (agent.name, agent.description, agent.version) == ("greeter", "The agent greeter.", "1.0.0")
+    (skill,) = agent.skills
+    assert (skill.id, skill.name, skill.tags) == ("greeter", "greeter", ("greeter",))
+    assert not agent.has_handler
+    settings = agent.settings
+    assert (settings.replies, settings.idempotency, settings.on_lost_worker) == ("task", "always", "retry")
+    assert (settings.max_attempts, settings.deadline, settings.max_runs) == (3, 3600.0, 100)
+    assert (settings.strict_input_modes, settings.input_modes) == (True, ("text/plain",))
+
+
+def test_an_agent_knows_where_it_was_made() -> None:
+    assert Path(Agent(id="a").place.rpartition(":")[0]).name == HERE
+
+
+@pytest.mark.parametrize("id_", ["a", "0", "a-b_c", "a" * 63])
+def test_ids_are_made_of_what_urls_and_files_take(id_: str) -> None:
+    assert Agent(id=id_).id == id_
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"id": ""}, "id"),
+        ({"id": "A"}, "id"),
+        ({"id": "-a"}, "id"),
+        ({"id": "_a"}, "id"),
+        ({"id": "a b"}, "id"),
+        ({"id": "a/b"}, "id"),
+        ({"id": "a.b"}, "id"),
+        ({"id": "ä"}, "id"),
+        ({"id": "a\n"}, "id"),
+        ({"id": "a" * 64}, "id"),
+        ({"replies": "tasks"}, "replies"),
+        ({"idempotency": "never"}, "idempotency"),
+        ({"on_lost_worker": "ignore"}, "on_lost_worker"),
+        ({"max_attempts": 0}, "max_attempts"),
+        ({"deadline": 0}, "deadline"),
+        ({"deadline": -1}, "deadline"),
+        ({"max_runs": 0}, "max_runs"),
+        ({"input_modes": ()}, "input_modes"),
+        ({"output_modes": []}, "output_modes"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused_with_place_and_rule(wrong: dict[str, Any], rule: str) -> None:
+    with pytest.raises(AgentError, match=rule) as refusal:
+        Agent(**({"id": "a"} | wrong))
+    assert f"{HERE}:" in str(refusal.value)
+    assert repr(wrong.get("id", "a")) in str(refusal.value)
+
+
+def test_an_agent_that_was_loaded_before_keeps_its_settings_when_the_configuration_is_wrong() -> None:
+    agent = Agent(id="a")
+    agent.configure(max_runs=7, deadline=5.0)
+    assert (agent.settings.max_runs, agent.settings.deadline, agent.settings.max_attempts) == (7, 5.0, 3)
+    with pytest.raises(AgentError, match="max_runs"):
+        agent.configure(max_runs=0)
+
+
+def test_the_idempotency_extension_is_declared_where_callers_must_ask_for_it() -> None:
+    assert Agent(id="a").settings.capabilities.extensions == ()
+    asked = Agent(id="a", idempotency="requested")
+    assert asked.settings.capabilities.extensions == (IDEMPOTENCY,)
+
+
+def test_the_idempotency_extension_is_declared_when_the_configuration_says_so() -> None:
+    agent = Agent(id="a")
+    agent.configure(idempotency="requested")
+    assert agent.settings.capabilities.extensions == (IDEMPOTENCY,)
+    agent.configure(idempotency="always")
+    assert agent.settings.capabilities.extensions == ()
+
+
+def test_a_card_says_what_the_agent_declares() -> None:
+    skill = Skill(id="s", name="S", description="d", tags=["t"])
+    agent = Agent(
+        id="a",
+        name="A",
+        description="d",
+        version="2",
+        skills=[skill],
+        input_modes=["*/*"],
+        output_modes=["text/html"],
+        streaming=False,
+        provider=Provider(organization="o", url="u"),
+        documentation_url="docs",
+        icon_url="icon",
+    )
+    interfaces = (AgentInterface(url="u", binding="JSONRPC", version="1.0"),)
+    card = agent.card(interfaces)
+    assert (card.name, card.description, card.version) == ("A", "d", "2")
+    assert (card.interfaces, card.skills) == (interfaces, (skill,))
+    assert (card.input_modes, card.output_modes) == (("*/*",), ("text/html",))
+    assert (card.capabilities.streaming, card.capabilities.push_notifications) == (False, False)
+    assert card.provider == Provider(organization="o", url="u")
+    assert (card.documentation_url, card.icon_url) == ("docs", "icon")
+
+
+def count_words(text: str) -> str:
+    """Count the words
+    of a text.
+
+    Not in the card.
+    """
+    return str(len(text.split()))
+
+
+def test_a_function_is_an_agent_whose_name_and_docstring_make_the_card() -> None:
+    agent = Agent.from_function(count_words)
+    assert (agent.id, agent.name) == ("count_words", "count words")
+    assert agent.description.split() == "Count the words of a text.".split()
+    assert agent.has_handler
+    file, _, line = agent.place.rpartition(":")
+    assert (Path(file).name, int(line)) == (HERE, count_words.__code__.co_firstlineno)
+
+
+def test_what_is_said_about_a_function_goes_over_what_it_says_itself() -> None:
+    agent = Agent.from_function(count_words, id="words", name="Words", description="d", replies="message")
+    assert (agent.id, agent.name, agent.description, agent.settings.replies) == (
+        "words",
+        "Words",
+        "d",
+        "message",
+    )
+
+
+def _hidden(text: str) -> str:
+    return text
+
+
+@pytest.mark.parametrize("function", [_hidden, lambda text: text])
+def test_a_function_whose_name_is_no_id_is_refused_at_its_own_place(function: Any) -> None:
+    with pytest.raises(AgentError, match="id") as refusal:
+        Agent.from_function(function)
+    assert f"{HERE}:" in str(refusal.value)
+    assert Agent.from_function(function, id="shown").id == "shown"
+
+
+def test_a_handler_stays_the_function_that_it_is() -> None:
+    agent = Agent(id="a")
+
+    @agent.handler
+    async def answer(run: Run) -> str:
+        return run.text
+
+    assert agent.has_handler
+    assert answer.__name__ == "answer"

@@ -1,0 +1,129 @@
+"""Errors on the 1.0 wire have the codes of revision 1.0.1."""
+
+import inspect
+import json
+
+import pytest
+
+from dragoman.model import errors
+from dragoman.model.errors import DragomanError, FieldViolation, InvalidParams
+from dragoman.protocol.v1_0.errors import TABLE, codes, encode_http, encode_jsonrpc, http_status
+
+# The standard's own rows (A2A 1.0.1 §5.4, §9.5), and this server's for what the standard leaves open.
+EXPECTED = {
+    "TaskNotFound": (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+    "TaskNotCancelable": (-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+    "PushNotificationNotSupported": (-32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+    "UnsupportedOperation": (-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+    "ContentTypeNotSupported": (-32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+    "InvalidAgentResponse": (-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+    "ExtendedAgentCardNotConfigured": (
+        -32007,
+        400,
+        "FAILED_PRECONDITION",
+        "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    ),
+    "ExtensionSupportRequired": (-32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
+    "VersionNotSupported": (-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+    "MalformedJson": (-32700, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+    "InvalidRequest": (-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+    "MethodNotFound": (-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
+    "InvalidParams": (-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+    "MessageIdConflict": (-32602, 409, "ALREADY_EXISTS", "MESSAGE_ID_CONFLICT"),
+    "AgentNotFound": (-32000, 404, "NOT_FOUND", "AGENT_NOT_FOUND"),
+    "MethodNotAllowed": (-32000, 405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"),
+    "NotAcceptable": (-32000, 406, "INVALID_ARGUMENT", "NOT_ACCEPTABLE"),
+    "RequestTimeout": (-32000, 408, "DEADLINE_EXCEEDED", "REQUEST_TIMEOUT"),
+    "BodyTooLarge": (-32000, 413, "RESOURCE_EXHAUSTED", "BODY_TOO_LARGE"),
+    "UnsupportedMediaType": (-32005, 415, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+    "Unavailable": (-32000, 503, "UNAVAILABLE", "UNAVAILABLE"),
+    "InternalError": (-32603, 500, "INTERNAL", "INTERNAL_ERROR"),
+}
+# Groups, and what is told to writers of runs alone: none of these is ever an answer.
+NEVER_ANSWERED = {
+    "DragomanError",
+    "A2AError",
+    "RequestError",
+    "TransportError",
+    "RunError",
+    "IllegalChange",
+    "Fenced",
+}
+
+
+def sample(kind: type[DragomanError]) -> DragomanError:
+    if issubclass(kind, InvalidParams):
+        return kind([FieldViolation("a.b[0]", "is wrong")])
+    if kind is errors.TaskNotFound:
+        return errors.TaskNotFound("t")
+    if kind is errors.MethodNotAllowed:
+        return errors.MethodNotAllowed("PUT", ["GET"])
+    if kind is errors.InternalError:
+        return errors.InternalError()
+    return kind("It is so.")
+
+
+KINDS = {
+    name: kind
+    for name, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, DragomanError) and name not in NEVER_ANSWERED
+}
+
+
+def test_every_error_that_can_be_answered_has_its_codes() -> None:
+    assert set(KINDS) == set(EXPECTED)
+    assert {kind.__name__ for kind in TABLE} >= set(EXPECTED) - {"InternalError"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_error_has_the_codes_of_the_standard(name: str) -> None:
+    error = sample(KINDS[name])
+    found = codes(error)
+    assert (found.jsonrpc, found.http, found.status, error.reason) == EXPECTED[name]
+    assert http_status(error) == found.http
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_both_bindings_tell_the_same_error(name: str) -> None:
+    error = sample(KINDS[name])
+    code, http, status, reason = EXPECTED[name]
+    reply = encode_http(error)
+    document = json.loads(reply.body)["error"]
+    assert (reply.status, reply.content_type) == (http, "application/json")
+    assert (document["code"], document["status"], document["message"]) == (http, status, error.message)
+    response = json.loads(encode_jsonrpc(error))
+    assert (response["code"], response["message"]) == (code, error.message)
+    assert response["data"] == document["details"]
+    info, *rest = document["details"]
+    assert info == {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": reason,
+        "domain": "a2a-protocol.org",
+        "metadata": dict(error.metadata),
+    }
+    assert [detail["@type"] for detail in rest] == (
+        ["type.googleapis.com/google.rpc.BadRequest"] if isinstance(error, InvalidParams) else []
+    )
+
+
+def test_an_error_of_a_kind_not_in_the_table_has_the_codes_of_its_nearest_relative() -> None:
+    class LaterConflict(errors.MessageIdConflict):
+        pass
+
+    class Later(errors.A2AError):
+        pass
+
+    assert codes(LaterConflict([])) == TABLE[errors.MessageIdConflict]
+    assert codes(Later("x")).http == 500
+
+
+def test_what_only_writers_of_runs_are_told_would_be_an_internal_error() -> None:
+    for error in (errors.Fenced("x"), errors.IllegalChange("x")):
+        assert codes(error).jsonrpc == -32603
+
+
+def test_texts_of_any_script_go_out_as_they_are() -> None:
+    error = errors.UnsupportedOperation("größer\u2028\0", metadata={"a": "ü"})
+    document = json.loads(encode_http(error).body)
+    assert document["error"]["message"] == "größer\u2028\0"
+    assert document["error"]["details"][0]["metadata"] == {"a": "ü"}

@@ -1,0 +1,270 @@
+"""The configuration: every key known, every wrong one named."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dragoman.config import AgentTable, Config, ConfigError, host_and_port, is_loopback, read_config, seconds
+
+
+def read(document: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Config:
+    return read_config(document or {}, environment or {}, "dragoman.toml")
+
+
+def refused(document: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as refusal:
+        read(document, environment)
+    return str(refusal.value)
+
+
+def test_nothing_configured_is_a_configuration() -> None:
+    config = read()
+    assert (config.server.listen, config.server.public_url, config.server.drain) == (
+        "127.0.0.1:8080",
+        "",
+        "30s",
+    )
+    assert (config.store.url, config.engine.kind, config.engine.lease) == ("", "embedded", "15s")
+    assert (config.limits.body, config.limits.body_time) == (4 * 1024 * 1024, "30s")
+    assert config.agents == {}
+
+
+def test_every_key_is_read() -> None:
+    config = read(
+        {
+            "server": {
+                "listen": "[::1]:0",
+                "public_url": "https://a.example:8443",
+                "base_path": "/a/b",
+                "cors_origins": ["https://app.example", "http://localhost:3000"],
+                "drain": "1m",
+            },
+            "store": {"url": "sqlite:///x.db"},
+            "engine": {"kind": "embedded", "lease": "2s", "sweep": "500ms"},
+            "limits": {"body": 1024, "body_time": "5s"},
+            "agents": {
+                "demo": {
+                    "python": "m:a",
+                    "default": True,
+                    "versions": ["1.0"],
+                    "idempotency": "requested",
+                    "input_modes": ["text/plain"],
+                    "strict_input_modes": False,
+                    "on_lost_worker": "fail",
+                    "max_attempts": 5,
+                    "deadline": "2h",
+                    "max_runs": 7,
+                }
+            },
+        }
+    )
+    assert (config.server.listen, config.limits.body) == ("[::1]:0", 1024)
+    assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
+    assert config.agents["demo"] == AgentTable(
+        "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", 7
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "wrong", "near"),
+    [
+        ({"servre": {}}, "servre", "server"),
+        ({"agent": {"demo": {}}}, "agent", "agents"),
+        ({"server": {"lisen": "x"}}, "server.lisen", "listen"),
+        ({"server": {"public_ulr": "x"}}, "server.public_ulr", "public_url"),
+        ({"store": {"uri": "x"}}, "store.uri", "url"),
+        ({"engine": {"leese": "x"}}, "engine.leese", "lease"),
+        ({"limits": {"bodytime": "x"}}, "limits.bodytime", "body_time"),
+        ({"agents": {"demo": {"pyton": "m:a"}}}, "agents.demo.pyton", "python"),
+        ({"agents": {"demo": {"python": "m:a", "dead_line": "1h"}}}, "agents.demo.dead_line", "deadline"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_one(document: Any, wrong: str, near: str) -> None:
+    assert refused(document) == f"dragoman.toml: {wrong} is not a key of this Dragoman; did you mean {near}?"
+
+
+@pytest.mark.parametrize(
+    "section", ["hosted", "auth", "signing", "vault", "retention", "outbound", "tenants"]
+)
+def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
+    said = refused({section: {"enabled": True}})
+    assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")
+    assert "did you mean" in said or "known here: server, store, engine, limits, agents" in said
+
+
+@pytest.mark.parametrize(
+    ("document", "key"),
+    [
+        ({"server": 5}, "server"),
+        ({"server": []}, "server"),
+        ({"agents": []}, "agents"),
+        ({"agents": {"demo": "m:a"}}, "agents.demo"),
+        ({"server": {"listen": 8080}}, "server.listen"),
+        ({"server": {"listen": "8080"}}, "server.listen"),
+        ({"server": {"listen": ":8080"}}, "server.listen"),
+        ({"server": {"listen": "host:"}}, "server.listen"),
+        ({"server": {"listen": "host:65536"}}, "server.listen"),
+        ({"server": {"listen": "::1:80"}}, "server.listen"),
+        ({"server": {"listen": "http://host:80"}}, "server.listen"),
+        ({"server": {"drain": 30}}, "server.drain"),
+        ({"server": {"drain": "30"}}, "server.drain"),
+        ({"server": {"public_url": "a.example"}}, "server.public_url"),
+        ({"server": {"public_url": "https://a.example/path"}}, "server.public_url"),
+        ({"server": {"public_url": "https://a.example/"}}, "server.public_url"),
+        ({"server": {"public_url": "ftp://a.example"}}, "server.public_url"),
+        ({"server": {"base_path": "a"}}, "server.base_path"),
+        ({"server": {"base_path": "/a/"}}, "server.base_path"),
+        ({"server": {"base_path": "/"}}, "server.base_path"),
+        ({"server": {"base_path": "/a b"}}, "server.base_path"),
+        ({"store": {"url": "postgresql://host/db"}}, "store.url"),
+        ({"store": {"url": "x.db"}}, "store.url"),
+        ({"engine": {"kind": "temporal"}}, "engine.kind"),
+        ({"engine": {"lease": "0s"}}, "engine.lease"),
+        ({"engine": {"lease": "-5s"}}, "engine.lease"),
+        ({"engine": {"sweep": "soon"}}, "engine.sweep"),
+        ({"engine": {"sweep": "0ms"}}, "engine.sweep"),
+        ({"limits": {"body": 10}}, "limits.body"),
+        ({"limits": {"body": "4 MiB"}}, "limits.body"),
+        ({"limits": {"body": 1.5}}, "limits.body"),
+        ({"limits": {"body": True}}, "limits.body"),
+        ({"limits": {"body_time": "1 min"}}, "limits.body_time"),
+        ({"agents": {"demo": {}}}, "agents.demo.python"),
+        ({"agents": {"demo": {"python": ""}}}, "agents.demo.python"),
+        ({"agents": {"demo": {"python": 5}}}, "agents.demo.python"),
+        ({"agents": {"demo": {"python": "m:a", "deadline": "tomorrow"}}}, "agents.demo.deadline"),
+        ({"agents": {"demo": {"python": "m:a", "deadline": 3600}}}, "agents.demo.deadline"),
+        ({"agents": {"demo": {"python": "m:a", "max_runs": "many"}}}, "agents.demo.max_runs"),
+        ({"agents": {"demo": {"python": "m:a", "versions": "1.0"}}}, "agents.demo.versions"),
+        ({"agents": {"demo": {"python": "m:a", "versions": [1.0]}}}, "agents.demo.versions"),
+        ({"agents": {"demo": {"python": "m:a", "default": "yes"}}}, "agents.demo.default"),
+        ({"agents": {"demo": {"python": "m:a", "strict_input_modes": 1}}}, "agents.demo.strict_input_modes"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_key(document: Any, key: str) -> None:
+    said = refused(document)
+    assert said.startswith("dragoman.toml: ")
+    assert key in said
+
+
+def test_two_default_agents_are_refused() -> None:
+    tables = {name: {"python": "m:a", "default": True} for name in ("a", "b")}
+    assert refused({"agents": tables}) == "dragoman.toml: only one agent can have default = true"
+
+
+def test_environment_variables_go_over_the_file() -> None:
+    document = {"server": {"listen": "127.0.0.1:1", "drain": "1s"}, "limits": {"body": 2048}}
+    environment = {
+        "DRAGOMAN_SERVER_LISTEN": "127.0.0.1:2",
+        "DRAGOMAN_SERVER_PUBLIC_URL": "https://a.example",
+        "DRAGOMAN_LIMITS_BODY": "4096",
+        "DRAGOMAN_LIMITS_BODY_TIME": "7s",
+        "DRAGOMAN_STORE_URL": "sqlite:////x/y.db",
+        "DRAGOMAN_SERVER_CORS_ORIGINS": "https://a.example, https://b.example,",
+    }
+    config = read(document, environment)
+    assert (config.server.listen, config.server.drain) == ("127.0.0.1:2", "1s")
+    assert config.server.public_url == "https://a.example"
+    assert (config.limits.body, config.limits.body_time) == (4096, "7s")
+    assert config.store.url == "sqlite:////x/y.db"
+    assert config.server.cors_origins == ("https://a.example", "https://b.example")
+    assert document["server"] == {"listen": "127.0.0.1:1", "drain": "1s"}
+
+
+def test_variables_that_are_not_ours_are_left_alone() -> None:
+    environment = {
+        "SERVER_LISTEN": "x",
+        "DRAGOMAN_REQUIRE_ALL": "1",
+        "DRAGOMAN_AGENT_URL": "x",
+        "dragoman_server_listen": "x",
+        "MY_DRAGOMAN_SERVER_LISTEN": "x",
+        "DRAGOMAN_": "x",
+    }
+    assert read({}, environment) == read()
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("DRAGOMAN_SERVER_LISTN", "listen"),
+        ("DRAGOMAN_STORE_URI", "url"),
+        ("DRAGOMAN_LIMITS_BODYTIME", "body_time"),
+    ],
+)
+def test_an_unknown_variable_of_a_section_is_refused_with_the_nearest_key(variable: str, near: str) -> None:
+    said = refused({}, {variable: "x"})
+    assert variable in said
+    assert f"did you mean {near}?" in said
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "key"),
+    [
+        ("DRAGOMAN_SERVER_LISTEN", "8080", "server.listen"),
+        ("DRAGOMAN_ENGINE_LEASE", "15", "engine.lease"),
+        ("DRAGOMAN_LIMITS_BODY", "many", "limits.body"),
+        ("DRAGOMAN_LIMITS_BODY", "-5", "limits.body"),
+        ("DRAGOMAN_LIMITS_BODY", "", "limits.body"),
+        ("DRAGOMAN_LIMITS_BODY", "²", "limits.body"),
+        ("DRAGOMAN_LIMITS_BODY", "9" * 5000, "limits.body"),
+        ("DRAGOMAN_SERVER", "x", "DRAGOMAN_SERVER"),
+    ],
+)
+def test_a_wrong_variable_is_refused_by_its_key(variable: str, value: str, key: str) -> None:
+    assert key in refused({}, {variable: value})
+
+
+def test_a_variable_over_a_section_that_is_no_table_is_refused_by_that_section() -> None:
+    assert "server must be a table" in refused({"server": 5}, {"DRAGOMAN_SERVER_LISTEN": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("500ms", 0.5), ("0s", 0), ("1.5s", 1.5), ("30s", 30), ("5m", 300), ("1h", 3600), ("7d", 604_800)],
+)
+def test_durations_are_a_number_and_a_unit(text: str, expected: float) -> None:
+    assert seconds(text, "k") == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5 s", " 5s", "5s\n", *"5 s -5s +5s 5S 5sec 1h30m .5s 5.s 1e3s ∞".split()]
+)
+def test_what_is_no_duration_is_refused_by_its_key(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"engine\.lease"):
+        seconds(text, "engine.lease")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:8080", ("127.0.0.1", 8080)),
+        ("localhost:0", ("localhost", 0)),
+        ("[::1]:65535", ("::1", 65535)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("a-b.example:1", ("a-b.example", 1)),
+    ],
+)
+def test_a_place_to_listen_is_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    assert host_and_port(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("localhost", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("128.0.0.1", False),
+        ("example.org", False),
+        ("localhost.example.org", False),
+        ("127.0.0.1.example.org", False),
+        ("127.example.org", False),
+        ("", False),
+    ],
+)
+def test_only_this_machine_reaches_a_loopback_address(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
