@@ -180,6 +180,26 @@ async def test_history_and_artifacts_come_as_far_as_they_are_asked_for(store: Ta
             assert [turn.text for turn in task.history] == newest
 
 
+async def test_a_page_of_big_tasks_is_cut_and_its_rest_comes_on_the_next(store: TaskStore) -> None:
+    """About a MiB a page, but always a task, however big it is by itself."""
+    sizes = (300, 300, 300, 300, 300, 3000, 10, 10, 10)
+    for size in sizes:
+        lease = await begun(store)
+        await store.append(lease, [chunk("x" * size * 1024)])
+    everything = ids(await listing(store, filters()))
+    pages, token = [], ""
+    while not pages or token:
+        pages.append(await one_page(store, filters(), size=50, token=token, artifacts=True))
+        token = pages[-1].next_token
+    assert ids(pages) == everything
+    assert {page.total for page in pages} == {len(sizes)}
+    for page in pages:
+        weights = [len(part.text) for task in page.tasks for part in (task.artifacts or ())[0].parts]
+        assert weights
+        assert sum(weights[:-1]) <= 1024 * 1024
+    assert len(pages) == 3
+
+
 async def test_a_listed_task_shows_what_the_agent_says_of_its_state(store: TaskStore) -> None:
     for state in (S.WORKING, S.INPUT_REQUIRED, S.FAILED, S.COMPLETED, S.REJECTED):
         lease = await begun(store)

@@ -110,7 +110,7 @@ async def test_last_event_id_goes_on_through_a_crash_of_the_server(server: Ledge
     """What the lost attempt had said no longer counts: where it broke off, the stream shows the task as it stands."""
     server.start()
     async with client(server.url) as http:
-        sent = Sent("worker", "stream 12")
+        sent = Sent("worker", "stream 24")
         before = await dropped(http, sent, after=5)
     server.kill()
     server.start()
@@ -123,7 +123,7 @@ async def test_last_event_id_goes_on_through_a_crash_of_the_server(server: Ledge
     assert texts(snapshots[0].data["task"]) == []
     rest = after[after.index(snapshots[0]) + 1 :]
     chunks = [frame.data["artifactUpdate"]["artifact"]["parts"][0]["text"] for frame in rest[:-1]]
-    assert "".join(chunks) == "".join(f"{number} " for number in range(1, 13)) + "stream done"
+    assert "".join(chunks) == "".join(f"{number} " for number in range(1, 25)) + "stream done"
 
 
 async def test_the_end_of_a_finished_stream_is_the_end(server: LedgerServer) -> None:

@@ -64,14 +64,14 @@ async def test_a_stopping_server_takes_no_new_connection_and_no_hurry(server: Le
 async def test_streams_end_at_once_and_go_on_at_the_next_server(server: LedgerServer) -> None:
     server.start()
     async with client(server.url) as http:
-        message = Sent("worker", "stream 20", "stream")
+        message = Sent("worker", "stream 30", "stream")
         streaming = asyncio.ensure_future(send(http, message))
         while len(message.frames) < 4:
             await asyncio.sleep(0.01)
         began = time.monotonic()
         ending = asyncio.ensure_future(asyncio.to_thread(server.terminate))
         await streaming
-        assert time.monotonic() - began < 0.8
+        assert time.monotonic() - began < 1.0
         assert message.error == ""
         assert message.state != "COMPLETED"
         assert await ending == 0

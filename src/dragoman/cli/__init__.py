@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from dragoman.cli import agents, check, send, serve, tasks
+from dragoman.cli import agents, backup, card, check, send, serve, tasks
 
 app = typer.Typer(
     name="dragoman",
@@ -18,6 +18,8 @@ app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("agents")(agents.agents)
 app.command("send")(send.send)
+app.command("card")(card.card)
+app.command("backup")(backup.backup)
 app.add_typer(tasks.app, name="tasks")
 
 

@@ -5,7 +5,9 @@ import pytest
 from dragoman.bindings.sse import last_event
 
 
-@pytest.mark.parametrize("value", [None, b"", b"-1", b"+1", b"1.0", b"x", "²".encode(), b" 7", b"7\n", b"9" * 16])
+@pytest.mark.parametrize(
+    "value", [None, b"", b"-1", b"+1", b"1.0", b"x", "²".encode(), b" 7", b"7\n", b"9" * 16]
+)
 def test_a_last_event_id_that_is_none_of_ours_counts_as_absent(value: bytes | None) -> None:
     assert last_event(value) is None
 
