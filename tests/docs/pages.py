@@ -1,0 +1,232 @@
+"""The generated parts of the reference, made from the code: one function a part, each gives Markdown."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+
+from dragoman import config
+from dragoman.agents.agent import Agent
+from dragoman.app import KEEP_ALIVE_SECONDS
+from dragoman.bindings.cors import PREFLIGHT_SECONDS
+from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
+from dragoman.cards.serve import MAX_AGE
+from dragoman.engines.agent_loop import GRACE
+from dragoman.engines.embedded import SHOW_AFTER
+from dragoman.gateway import observe
+from dragoman.gateway.query import HISTORY, MAX_HISTORY
+from dragoman.gateway.send import WINDOW
+from dragoman.gateway.subscribe import HEARTBEAT
+from dragoman.model import errors
+from dragoman.model.operation import ListTasks
+from dragoman.protocol.protojson import MAX_DEPTH
+from dragoman.protocol.v1_0.decode import LONGEST_ID, MAX_PARTS
+from dragoman.protocol.v1_0.encode import MAX_PAGE_BYTES
+from dragoman.protocol.v1_0.errors import TABLE, codes
+from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
+from tests.docs import commands
+from tests.docs.authoring import agents_part
+from tests.docs.words import KEYS, REMEDIES, UNSET, UNUSED
+
+_DURATION = re.compile(r"\d+(ms|s|m|h|d)")
+_DURATIONS = {"agents.ID.deadline"}
+"""Keys that hold a duration and have no default to tell it by."""
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------------- configuration
+
+
+def sections() -> Iterator[tuple[str, type[Struct]]]:
+    """Yield the sections of the configuration, `agents.ID` for an agent's table."""
+    for field in msgspec.structs.fields(config.Config):
+        if get_origin(field.type) is dict:
+            yield f"{field.encode_name}.ID", get_args(field.type)[1]
+        else:
+            yield field.encode_name, field.type
+
+
+def keys() -> set[str]:
+    """Return every key of the configuration."""
+    return {
+        f"{section}.{field.encode_name}"
+        for section, kind in sections()
+        for field in msgspec.structs.fields(kind)
+    }
+
+
+def configuration_part() -> str:
+    """Return one table of keys a section."""
+    pieces = []
+    for section, kind in sections():
+        words = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ").partition(": ")[2]
+        rows = [
+            [
+                f"`{field.encode_name}`",
+                *_type_and_value(section, field),
+                KEYS[f"{section}.{field.encode_name}"],
+            ]
+            for field in msgspec.structs.fields(kind)
+        ]
+        keys_table = table(["key", "type", "default", "meaning"], rows)
+        pieces.append(f"## `[{section}]`\n\n{words[:1].upper()}{words[1:]}\n\n{keys_table}")
+    return "\n".join(pieces)
+
+
+def _type_and_value(section: str, field: Any) -> list[str]:
+    kinds = [kind for kind in (get_args(field.type) or (field.type,)) if kind is not type(None)]
+    value = field.default if field.default is not NODEFAULT else field.default_factory()
+    name = {str: "string", int: "integer", bool: "true or false"}.get(kinds[0], "array of strings")
+    if get_origin(field.type) is tuple or any(get_origin(kind) is tuple for kind in kinds):
+        name = "array of strings"
+    if f"{section}.{field.encode_name}" in _DURATIONS or _DURATION.fullmatch(str(value)):
+        name = "duration"
+    key = f"{section}.{field.encode_name}"
+    return [
+        name,
+        UNSET.get(key, "the agent's own") if value is None else f"`{msgspec.json.encode(value).decode()}`",
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------- commands
+
+
+def commands_part() -> str:
+    """Return the help text of every command."""
+    pieces = []
+    for path in commands.paths():
+        name = f"dragoman {path}".strip()
+        info = f'"help={path}"' if " " in path else f"help={path or 'dragoman'}"
+        pieces.append(f"## `{name}`\n\n```text {info}\n{commands.help_text(path)}```\n")
+    return "\n".join(pieces)
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def error_kinds() -> list[type[errors.DragomanError]]:
+    """Return the classes of errors that callers can meet, in the order of the tree."""
+    found = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.DragomanError) and kind in TABLE
+    ]
+    return [*found, errors.InternalError]
+
+
+def errors_part() -> str:
+    """Return one table for each branch of the error tree."""
+    titles = {
+        errors.A2AError: "Errors of the standard",
+        errors.RequestError: "The request is wrong",
+        errors.TransportError: "Refused before it was read as A2A",
+        errors.InternalError: "A fault of the server",
+    }
+    pieces = []
+    for branch, title in titles.items():
+        rows = [_error_row(kind) for kind in error_kinds() if issubclass(kind, branch)]
+        head = ["reason", "HTTP", "google.rpc", "JSON-RPC", "meaning", "what to do"]
+        pieces.append(f"## {title}\n\n{table(head, rows)}")
+    return "\n".join(pieces)
+
+
+def _error_row(kind: type[errors.DragomanError]) -> list[str]:
+    known = codes(kind.__new__(kind))
+    meaning = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    if kind.__name__ in UNUSED:
+        meaning += " (Not used by this version.)"
+    row = [f"`{kind.reason}`", str(known.http), f"`{known.status}`", str(known.jsonrpc), meaning]
+    return [*row, REMEDIES[kind.__name__]]
+
+
+# --------------------------------------------------------------------------------------------------------------- limits
+
+
+def limits_part() -> str:
+    """Return the table of all numbers that callers and authors can run into."""
+    agent = inspect.signature(Agent.__init__).parameters
+    limits = config.Limits()
+    page = next(field.default for field in msgspec.structs.fields(ListTasks) if field.name == "page_size")
+    rows = [
+        ["request line and headers", size(MAX_HEAD), "", "431"],
+        ["time for the headers to arrive", f"{HEAD_SECONDS:g} seconds", "", "408"],
+        ["request body", size(limits.body), "`limits.body`", "413 `BODY_TOO_LARGE`"],
+        [
+            "time for the body to arrive",
+            spell(limits.body_time),
+            "`limits.body_time`",
+            "408 `REQUEST_TIMEOUT`",
+        ],
+        ["objects and arrays inside each other, in a body", str(MAX_DEPTH), "", "400 `INVALID_REQUEST`"],
+        ["parts of a message", f"{MAX_PARTS:,}", "", "400 `INVALID_PARAMS`"],
+        ["`messageId`, `contextId`, `taskId`", f"{LONGEST_ID} characters", "", "400 `INVALID_PARAMS`"],
+        ["wait of a blocking send", f"{WINDOW:g} seconds", "", "the task comes as it stands, and goes on"],
+        ["history in a reply, if it does not say", f"{HISTORY} messages", "`historyLength`", ""],
+        ["history in a reply", f"{MAX_HISTORY:,} messages", "", "the newest come"],
+        ["page of a listing", f"{page} tasks, at most 100", "`pageSize`", "400 `INVALID_PARAMS`"],
+        ["bytes of a page", size(MAX_PAGE_BYTES), "", "the page is cut, with one task at least"],
+        ["silence on a stream", f"{HEARTBEAT:g} seconds", "", "a comment is sent"],
+        [
+            "events that wait for a slow reader of a stream",
+            f"{observe.MAX_EVENTS}, or {size(observe.MAX_BYTES)}",
+            "",
+            "it gets the task as it stands, and goes on from there",
+        ],
+        [
+            "time to answer with a bare message, if `replies` is `either`",
+            f"{SHOW_AFTER:g} seconds",
+            "",
+            "it is a task",
+        ],
+        ["a run", f"{agent['deadline'].default:g} seconds", "`deadline`", "the task is FAILED"],
+        ["attempts of a run", str(agent["max_attempts"].default), "`max_attempts`", "the task is FAILED"],
+        ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
+        ["a stopped handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
+        [
+            "a handler's end when the server stops",
+            spell(config.Server().drain),
+            "`server.drain`",
+            "it is stopped",
+        ],
+        [
+            "a server that hangs",
+            f"{HEARTBEAT_TIMEOUT_MS // 1000} seconds",
+            "",
+            "another one may take its file over",
+        ],
+        ["idle HTTP connection", f"{KEEP_ALIVE_SECONDS} seconds", "", "it is closed"],
+        ["card kept by a client", f"{MAX_AGE} seconds", "", ""],
+        ["preflight kept by a browser", f"{PREFLIGHT_SECONDS} seconds", "", ""],
+    ]
+    return table(["what", "limit", "changed by", "beyond it"], rows)
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in the largest unit that fits."""
+    for unit, scale in (("MiB", 1024 * 1024), ("KiB", 1024)):
+        if count % scale == 0:
+            return f"{count // scale} {unit}"
+    return f"{count} bytes"
+
+
+def spell(duration: str) -> str:
+    """Return a duration of the configuration in words."""
+    return f"{config.seconds(duration, 'a limit'):g} seconds"
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "configuration": configuration_part,
+    "commands": commands_part,
+    "errors": errors_part,
+    "limits": limits_part,
+    "agents": agents_part,
+}
+"""Name, as documents have it in `<!-- generated: NAME -->`, → what makes the part."""

@@ -1,0 +1,63 @@
+"""What the generated pages say and the code does not: the meaning of each configuration key, what to do about an error.
+
+A key or an error that is missing here, or that is here and not in the code, fails `test_generated.py`.
+"""
+
+from collections.abc import Mapping
+
+KEYS: Mapping[str, str] = {
+    "server.listen": "Address and port to listen at, on loopback only. Port 0 takes a free one.",
+    "server.public_url": "The origin that cards say, without a path. If empty, the one that is listened at.",
+    "server.base_path": "A path such as `/a2a` that everything stands below, also in cards.",
+    "server.cors_origins": "Origins whose pages may call from a browser. `*` alone means every page.",
+    "server.drain": "How long handlers may take to end when the server stops.",
+    "store.url": "`sqlite:///PATH`, the file that tasks are kept in. If empty, `dragoman.db` in the data folder.",
+    "engine.kind": "What executes runs. Only `embedded`: this process.",
+    "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds.",
+    "engine.sweep": "How often to look for runs that are past their deadline or were left lying.",
+    "limits.body": "Bytes of a request body; at least 1024.",
+    "limits.body_time": "How long a body may take to arrive.",
+    "agents.ID.python": "What to serve: `module:attribute` or `file.py:attribute`. Needed.",
+    "agents.ID.default": "Whether the agent's card also stands at `/.well-known/agent-card.json`. One agent at most.",
+    "agents.ID.versions": "Protocol versions to serve the agent in.",
+    "agents.ID.idempotency": '`"always"` or `"requested"`, as `Agent(idempotency=…)`.',
+    "agents.ID.input_modes": "Media types that the agent takes.",
+    "agents.ID.strict_input_modes": "Whether to refuse parts of other media types.",
+    "agents.ID.on_lost_worker": '`"retry"` or `"fail"`: what becomes of a run that a crash interrupted.',
+    "agents.ID.max_attempts": "How often a run is entered at most.",
+    "agents.ID.deadline": "How long a run may take before it is ended as FAILED.",
+    "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
+}
+"""Key, with `ID` for the name of an agent's table → what it means."""
+
+UNSET: Mapping[str, str] = {"agents.ID.versions": "all"}
+"""Key that may be left out → what holds then, where that is not what the agent says itself."""
+
+REMEDIES: Mapping[str, str] = {
+    "TaskNotFound": "Check the id, and that it is a task of this agent.",
+    "TaskNotCancelable": "Nothing: the task is over. Read it to see how it ended.",
+    "PushNotificationNotSupported": "Stream, subscribe, or read the task now and then.",
+    "UnsupportedOperation": "The message says what to use instead.",
+    "ContentTypeNotSupported": "Send a media type of the card's `defaultInputModes`.",
+    "InvalidAgentResponse": "As a caller, tell the agent's author. As the author, answer before the handler ends.",
+    "ExtendedAgentCardNotConfigured": "Use the card.",
+    "ExtensionSupportRequired": "Name the extension in `A2A-Extensions`; the card lists it.",
+    "VersionNotSupported": "Send `A2A-Version` with one of the versions in `metadata.supported`.",
+    "MalformedJson": "Mend the body at the place that the message names.",
+    "InvalidRequest": "Mend the envelope.",
+    "MethodNotFound": "Take URLs from the card, and method names from the standard.",
+    "MessageIdConflict": "Send a new message under a new `messageId`.",
+    "InvalidParams": "Mend the fields in `fieldViolations`.",
+    "AgentNotFound": "Check the agent's id in the URL. `dragoman agents` lists those that are served.",
+    "MethodNotAllowed": "Use a method that `Allow` names.",
+    "NotAcceptable": "Accept `application/json`, or `text/event-stream` for a stream.",
+    "RequestTimeout": "Send the body again, whole.",
+    "BodyTooLarge": "Send large files by `url`, or raise `limits.body`.",
+    "UnsupportedMediaType": "Send `Content-Type: application/json`.",
+    "Unavailable": "Wait as long as `Retry-After` says, and send the same message again.",
+    "InternalError": "Look into the log under the reply's `X-Request-Id`.",
+}
+"""Class of an error that callers can meet → what to do about it."""
+
+UNUSED = frozenset({"ExtendedAgentCardNotConfigured", "ExtensionSupportRequired"})
+"""Errors of the standard that no server of this version answers with."""
