@@ -3,14 +3,16 @@
 The names below are all that an agent author needs; everything else is internal.
 """
 
-from dragoman.agents import Agent, Run, Skill
+from dragoman.agents import Agent, BlockingRun, Run, Skill
 from dragoman.model import Artifact, DataPart, Message, Part, RawPart, TextPart, UrlPart
+from dragoman.model.payload import unpack
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
     "Artifact",
+    "BlockingRun",
     "DataPart",
     "Message",
     "Part",
@@ -20,4 +22,5 @@ __all__ = [
     "TextPart",
     "UrlPart",
     "__version__",
+    "unpack",
 ]

@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -52,6 +53,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         # A copy: two tables may name the same object, each with settings of its own.
         agent = copy.copy(load_attribute(table.python))
         agent.id = agent_id
+        agent.place = f"[agents.{agent_id}]"
         changes = {
             name: getattr(table, name)
             for name in (
@@ -100,6 +102,17 @@ def check_listen(config: Config) -> tuple[str, int]:
     return host, port
 
 
+def check_agents(config: Config, agents: Sequence[Agent]) -> None:
+    """Make sure that the agents can be served as configured.
+
+    Raises:
+        ConfigError: they cannot; the message names the key.
+    """
+    versions = load_versions()
+    for agent in agents:
+        _versions(agent, config, versions)
+
+
 class Service:
     """A server made of its parts. Built on the loop that serves."""
 
@@ -120,6 +133,7 @@ class Service:
             ConfigError: a version is switched on that this build has not.
         """
         self.lost = asyncio.Event()
+        self.drain = config.server.drain
         self._drain = seconds(config.server.drain, "server.drain")
         versions = load_versions()
         served = {agent.id: _served(agent, config, versions, base_url) for agent in agents}
@@ -153,6 +167,14 @@ class Service:
     async def start(self) -> None:
         """Start the agents and take up what an earlier server left."""
         await self._engine.start()
+
+    def running(self) -> int:
+        """Return how many handlers run."""
+        return sum(running for running, _ in self._engine.counts().values())
+
+    def hurry(self) -> None:
+        """Wait for handlers no longer; they are entered again at the next start."""
+        self._engine.hurry()
 
     async def stop(self) -> None:
         """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
@@ -188,16 +210,7 @@ class Service:
 
 
 def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str) -> ServedAgent:
-    table = config.agents.get(agent.id)
-    wanted = table.versions if table is not None else None
-    unknown = [version for version in wanted or () if version not in versions]
-    if unknown:
-        raise ConfigError(
-            f"agents.{agent.id}.versions: {unknown[0]} is not in this build, which has {', '.join(versions)}"
-        )
-    chosen = {version: spec for version, spec in versions.items() if wanted is None or version in wanted}
-    if not chosen:
-        raise ConfigError(f"agents.{agent.id}.versions must name at least one version")
+    chosen = _versions(agent, config, versions)
     card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()))
     now = time.time()
     cards = {version: CardFile(spec.encode_card(card), now) for version, spec in chosen.items()}
@@ -218,6 +231,21 @@ def _descriptions(
             body = spec.describe(Deployment(base_url, agents, __version__))
             documents[version] = CardFile(body, now)
     return documents
+
+
+def _versions(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec]) -> dict[str, ProtocolSpec]:
+    """Return the versions that an agent is served in, newest first."""
+    table = config.agents.get(agent.id)
+    wanted = table.versions if table is not None else None
+    unknown = [version for version in wanted or () if version not in versions]
+    if unknown:
+        raise ConfigError(
+            f"agents.{agent.id}.versions: {unknown[0]} is not in this build, which has {', '.join(versions)}"
+        )
+    chosen = {version: spec for version, spec in versions.items() if wanted is None or version in wanted}
+    if not chosen:
+        raise ConfigError(f"agents.{agent.id}.versions must name at least one version")
+    return chosen
 
 
 def _default(config: Config, agents: Sequence[Agent]) -> str | None:
@@ -300,9 +328,15 @@ async def _run(service: Service, listener: socket.socket, started: Callable[[], 
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 20)
     stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            service.hurry()
+        stop.set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, on_signal)
     server = _Uvicorn(
         uvicorn.Config(
             service.asgi,
@@ -321,7 +355,10 @@ async def _run(service: Service, listener: socket.socket, started: Callable[[], 
     serving = asyncio.create_task(server.serve([listener]))
     reasons = [asyncio.create_task(stop.wait()), asyncio.create_task(service.lost.wait())]
     await asyncio.wait([*reasons, serving], return_when=asyncio.FIRST_COMPLETED)
-    _LOG.info("stopping: no new requests are taken")
+    running = service.running()
+    _LOG.info("stopping: no new requests are taken; %d handlers may end within %s", running, service.drain)
+    if running and sys.stderr.isatty():
+        print(f"stopping once {running} running handlers have ended; again to stop now", file=sys.stderr)
     server.should_exit = True
     service.asgi.end_streams()
     await service.stop()

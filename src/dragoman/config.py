@@ -108,13 +108,8 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
     _check_names(merged, Config, f"{source}: ")
     for section, kind in _SECTIONS.items():
         _check_table(merged.get(section, {}), kind, source, section)
-    for variable, text in environment.items():
-        section, _, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("_")
-        if variable.startswith(ENVIRONMENT_PREFIX) and section in _SECTIONS:
-            _check_names(
-                {key: text}, _SECTIONS[section], f"the environment variable {variable} sets {section}."
-            )
-            merged.setdefault(section, {})[key] = _typed(_SECTIONS[section], key, text)
+    for section, table in _from_environment(environment).items():
+        merged.setdefault(section, {}).update(table)
     agents = merged.get("agents", {})
     if not isinstance(agents, Mapping):
         raise ConfigError(f"{source}: agents must be tables such as [agents.demo]")
@@ -164,15 +159,51 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return what `DRAGOMAN_<SECTION>_<KEY>` variables set, by section."""
+    found: dict[str, dict[str, Any]] = {}
+    for variable, text in environment.items():
+        section, _, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("_")
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        kind = _SECTIONS.get(section)
+        if kind is None:
+            # Other programs may have variables of this prefix, but not ones that differ from ours by a slip.
+            near = difflib.get_close_matches(section, _SECTIONS, n=1, cutoff=0.75)
+            if section == "agents":
+                raise ConfigError(
+                    f"{variable}: agents cannot be configured in the environment; use the TOML file"
+                )
+            if near:
+                raise ConfigError(f"{variable}: there is no section {section}; did you mean {near[0]}?")
+            continue
+        _check_names({key: text}, kind, f"the environment variable {variable}: {section}.")
+        value = _typed(kind, key, text)
+        _convert({key: value}, kind, f"the environment variable {variable}", section)
+        found.setdefault(section, {})[key] = value
+    return found
+
+
 def _convert(table: Any, kind: type[Struct], source: str, path: str) -> None:
     """Make sure that a table's values have their types, naming the key of one that has not."""
     try:
         msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        form = re.fullmatch(r"(.*) - at `\$\.?(.*)`", str(error))
-        raise ConfigError(
-            f"{source}: {path}.{form[2]}: {form[1]}" if form else f"{source}: {path}: {error}"
-        ) from error
+        form = re.fullmatch(r"Expected `(.*)`, got `(.*)` - at `\$\.?(.*)`", str(error))
+        if form is None:
+            raise ConfigError(f"{source}: {path}: {error}") from error
+        wanted, got = (_KINDS.get(name.split(" ")[0], name) for name in form.groups()[:2])
+        raise ConfigError(f"{source}: {path}.{form[3]} must be {wanted}, not {got}") from error
+
+
+_KINDS: Mapping[str, str] = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 def _check_table(table: Any, kind: type[Struct], source: str, path: str) -> None:

@@ -1,6 +1,6 @@
 """What an engine makes of a handler's answer: every kind of handler, every kind of result, every act."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,18 +36,6 @@ def function(run: BlockingRun) -> str:
     return f"Hello, {run.text}!"
 
 
-async def async_generator(run: Run) -> AsyncIterator[str]:
-    yield "Hello, "
-    yield run.text
-    yield "!"
-
-
-def generator(run: BlockingRun) -> Iterator[str]:
-    yield "Hello, "
-    yield run.text
-    yield "!"
-
-
 async def async_text(text: str) -> str:
     return f"Hello, {text}!"
 
@@ -79,20 +67,6 @@ async def test_what_a_function_returns_is_one_whole_artifact(
     changes = said(await room.events(task.id))
     assert chunk_marks(changes) == [(False, True)]
     assert changes[-1] == StatusChange(S.COMPLETED)
-
-
-@pytest.mark.parametrize("handler", [async_generator, generator], ids=lambda handler: handler.__name__)
-async def test_what_a_generator_yields_is_streamed_into_one_artifact(
-    room: EngineRoom, handler: Callable[..., Any]
-) -> None:
-    agent = agent_of(handler)
-    await room.start(agent)
-    task = await room.send(agent, "world")
-    assert isinstance(task, Task)
-    assert (state(task), texts(task)) == (S.COMPLETED, ["Hello, world!"])
-    changes = said(await room.events(task.id))
-    assert chunk_marks(changes) == [(False, False), (True, False), (True, True)]
-    assert [one.state for one in changes if isinstance(one, StatusChange)] == [S.WORKING, S.COMPLETED]
 
 
 @pytest.mark.parametrize("function", [async_text, plain_text], ids=lambda function: function.__name__)

@@ -21,7 +21,7 @@ async def test_a_run_is_entered_again_no_more_often_than_allowed(room: EngineRoo
     assert state(task) is S.FAILED
     assert crash.reached == [1, 2]
     assert task.status.message is not None
-    assert "interrupted 2 times" in task.status.message.text
+    assert {"interrupted", "2"} <= set(task.status.message.text.split())
 
 
 async def test_a_run_that_must_not_be_repeated_fails_with_an_unknown_outcome(room: EngineRoom) -> None:

@@ -19,6 +19,13 @@ def server(tmp_path: Path) -> Iterator[LedgerServer]:
     place.close()
 
 
+@pytest.fixture(scope="session")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerServer]:
+    """A server with the ledger agents for tests that only call it, one after the other."""
+    with LedgerServer(tmp_path_factory.mktemp("standing") / "data") as place:
+        yield place
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a coroutine test."""

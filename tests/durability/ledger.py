@@ -139,26 +139,43 @@ class StoreFile:
         return {task_id: STATES[state] for task_id, state in self.rows("SELECT id, state FROM task")}
 
     def check(self) -> None:
-        """See that the file is whole: sequences without gaps, one ending a task, rows that agree with their events."""
-        assert self.rows("PRAGMA integrity_check") == [("ok",)]
-        tasks = self.rows("SELECT id, seq, state, status_at, status_seq, attempt FROM task")
-        for task_id, seq, state, status_at, status_seq, attempt in tasks:
-            events = self.rows(
-                "SELECT seq, at, attempt, payload FROM event WHERE task_id = ? ORDER BY seq", task_id
-            )
-            assert [event[0] for event in events] == list(range(1, seq + 1)), task_id
-            changes = [json.loads(payload) for *_, payload in events]
-            endings = [number for number, change in enumerate(changes, 1) if _ends(change)]
-            assert endings == ([seq] if STATES[state] in TERMINAL else []), (task_id, changes)
-            assert events[status_seq - 1][1] == status_at, task_id
-            assert max(event[2] for event in events) == attempt
-            assert changes[0]["c"] == "received"
-        orphans = "SELECT count(*) FROM event WHERE task_id NOT IN (SELECT id FROM task)"
-        assert self.rows(orphans) == [(0,)]
+        """See that the file is whole: sequences without gaps, one ending a task, rows that agree with their events.
+
+        All of it at one moment: a server may go on writing.
+        """
+        with self._open() as connection:
+            connection.execute("BEGIN")
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            for row in connection.execute(
+                "SELECT id, seq, state, status_at, status_seq, attempt FROM task"
+            ).fetchall():
+                _check_task(connection, *row)
+            orphans = "SELECT count(*) FROM event WHERE task_id NOT IN (SELECT id FROM task)"
+            assert connection.execute(orphans).fetchone() == (0,)
 
     def messages(self) -> dict[str, str]:
         """The task of every message identity."""
         return dict(self.rows("SELECT message_id, task_id FROM identity"))
+
+
+def _check_task(
+    connection: sqlite3.Connection,
+    task_id: str,
+    seq: int,
+    state: int,
+    status_at: int,
+    status_seq: int,
+    attempt: int,
+) -> None:
+    statement = "SELECT seq, at, attempt, payload FROM event WHERE task_id = ? ORDER BY seq"
+    events = connection.execute(statement, (task_id,)).fetchall()
+    assert [event[0] for event in events] == list(range(1, seq + 1)), task_id
+    changes = [json.loads(payload) for *_, payload in events]
+    endings = [number for number, change in enumerate(changes, 1) if _ends(change)]
+    assert endings == ([seq] if STATES[state] in TERMINAL else []), (task_id, changes)
+    assert events[status_seq - 1][1] == status_at, task_id
+    assert max(event[2] for event in events) == attempt
+    assert changes[0]["c"] == "received"
 
 
 def _ends(change: dict[str, Any]) -> bool:

@@ -28,11 +28,10 @@ def ids(taken: Sequence[Frame]) -> list[int]:
     return [frame.id or 0 for frame in taken]
 
 
-async def test_a_caller_that_drops_its_stream_disturbs_nobody(server: LedgerServer) -> None:
-    server.start()
+async def test_a_caller_that_drops_its_stream_disturbs_nobody(standing: LedgerServer) -> None:
     leavers = [Sent("worker", "stream 12") for _ in range(10)]
     stayers = [Sent("worker", "stream 12", "stream" if number % 2 else "send") for number in range(20)]
-    async with client(server.url) as http:
+    async with client(standing.url) as http:
         await asyncio.gather(
             *(dropped(http, leaver, after=3) for leaver in leavers), *(send(http, one) for one in stayers)
         )
@@ -42,30 +41,28 @@ async def test_a_caller_that_drops_its_stream_disturbs_nobody(server: LedgerServ
             if stayer.how == "stream":
                 assert ids(stayer.frames) == list(range(1, len(stayer.frames) + 1))
         for leaver in leavers:
-            task = await asyncio.to_thread(server.ended, "worker", leaver.task_id)
+            task = await asyncio.to_thread(standing.ended, "worker", leaver.task_id)
             assert texts(task) == [text, "stream done"]
             assert task["status"]["state"] == "TASK_STATE_COMPLETED"
-    assert len(server.noted(what="entered")) == len(server.noted(what="left")) == 30
-    assert server.noted(what="stopped") == []
-    server.store.check()
+    for one in (*leavers, *stayers):
+        assert [line["what"] for line in standing.noted(task=one.task_id)] == ["entered", "left"]
+    standing.store.check()
 
 
-async def test_a_caller_that_gives_up_waiting_leaves_its_run_alone(server: LedgerServer) -> None:
-    server.start()
+async def test_a_caller_that_gives_up_waiting_leaves_its_run_alone(standing: LedgerServer) -> None:
     impatient = Sent("worker", "slow 1")
-    async with client(server.url, timeout=0.3) as http:
+    async with client(standing.url, timeout=0.3) as http:
         assert (await send(http, impatient)).error == "ReadTimeout"
-    task_id = server.await_note("entered")["task"]
-    task = server.ended("worker", task_id)
+    task_id = standing.store.messages()[impatient.message_id]
+    task = standing.ended("worker", task_id)
     assert texts(task) == ["slow done"]
-    assert server.noted(what="stopped") == []
+    assert [line["what"] for line in standing.noted(task=task_id)] == ["entered", "left"]
 
 
 async def test_a_dropped_stream_is_taken_up_by_a_subscription_without_losing_anything(
-    server: LedgerServer,
+    standing: LedgerServer,
 ) -> None:
-    server.start()
-    async with client(server.url) as http:
+    async with client(standing.url) as http:
         sent = Sent("worker", "stream 15")
         before = await dropped(http, sent, after=4)
         after = await subscription(http, "worker", sent.task_id)
@@ -126,9 +123,8 @@ async def test_last_event_id_goes_on_through_a_crash_of_the_server(server: Ledge
     assert "".join(chunks) == "".join(f"{number} " for number in range(1, 25)) + "stream done"
 
 
-async def test_the_end_of_a_finished_stream_is_the_end(server: LedgerServer) -> None:
-    server.start()
-    async with client(server.url) as http:
+async def test_the_end_of_a_finished_stream_is_the_end(standing: LedgerServer) -> None:
+    async with client(standing.url) as http:
         sent = await send(http, Sent("worker", "quick", "stream"))
         assert await subscription(http, "worker", sent.task_id, last_event=sent.frames[-1].id) == []
         with pytest.raises(AssertionError, match="UNSUPPORTED_OPERATION"):

@@ -42,10 +42,11 @@ async def test_a_run_of_a_second_is_finished_and_its_waiting_caller_answered(ser
     server.store.check()
 
 
-async def test_a_stopping_server_takes_no_new_connection_and_no_hurry(server: LedgerServer) -> None:
-    """A second signal, as an impatient operator sends it, takes nothing from the drain."""
+async def test_a_stopping_server_takes_no_new_connection_and_a_second_signal_ends_it(
+    server: LedgerServer,
+) -> None:
     server.start()
-    task_id = await begun(server, "worker", "slow 1.5")
+    task_id = await begun(server, "worker", "slow 3")
     ending = asyncio.ensure_future(asyncio.to_thread(server.terminate))
     port = int(server.url.rsplit(":", 1)[1])
 
@@ -54,11 +55,13 @@ async def test_a_stopping_server_takes_no_new_connection_and_no_hurry(server: Le
             probe.settimeout(0.5)
             return probe.connect_ex(("127.0.0.1", port)) != 0
 
-    await asyncio.to_thread(until, is_refused, what="connections are refused", seconds=1.4)
+    await asyncio.to_thread(until, is_refused, what="connections are refused", seconds=2.0)
     assert not ending.done()
     server.interrupt()
     assert await ending == 0
-    assert server.store.states()[task_id] == "COMPLETED"
+    assert server.noted(what="left", task=task_id) == []
+    assert server.store.states()[task_id] == "WORKING", "the next server goes on with it"
+    server.store.check()
 
 
 async def test_streams_end_at_once_and_go_on_at_the_next_server(server: LedgerServer) -> None:

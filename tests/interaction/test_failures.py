@@ -116,7 +116,8 @@ def test_a_store_that_fails_is_an_error_at_once_and_nothing_of_it_is_told(
         check_nothing_inside(reply.body)
         assert int(reply.headers["retry-after"]) > 0
         assert got(hold, task["id"])["status"]["state"] == "TASK_STATE_WORKING"
-    assert (reply.status, reply.reason) == (503, "UNAVAILABLE")
+    # Over JSON-RPC the envelope was read, so this is an answer to it.
+    assert (reply.status, reply.reason) == (503 if hold.binding == "http" else 200, "UNAVAILABLE")
     refused(reply, UNAVAILABLE, identifier=reply.json().get("id"))
     hold.call("CancelTask", {"id": task["id"]})
 
@@ -127,7 +128,7 @@ def test_the_same_message_is_accepted_once_the_store_works_again(
 ) -> None:
     params = send_params()
     with broken_store(fragile):
-        assert fragile_caller.call("SendMessage", params).status == 503
+        assert fragile_caller.call("SendMessage", params).reason == "UNAVAILABLE"
     reply = fragile_caller.call("SendMessage", params)
     assert "idempotent-replayed" not in reply.headers
     assert reply.task["status"]["state"] == "TASK_STATE_COMPLETED"

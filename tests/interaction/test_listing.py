@@ -1,6 +1,7 @@
 """ListTasks: members, filters, order, artifacts and history."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -85,6 +86,9 @@ def test_tasks_come_newest_status_change_first(caller: Caller, context: str) -> 
     tasks = [sent(hold, "wait", wait=False, contextId=context)["id"] for _ in range(4)]
     for moved in (tasks[1], tasks[3], tasks[0], tasks[2]):
         hold.call("CancelTask", {"id": moved})
+        # Times are told in milliseconds; within one, the order is that of the ids.
+        passed = time.time_ns() // 1_000_000 + 1
+        until(lambda passed=passed: time.time_ns() // 1_000_000 > passed, what="the next millisecond")
     page = listed(hold, contextId=context)
     assert ids(page) == [tasks[2], tasks[0], tasks[3], tasks[1]]
     stamps = [(task["status"]["timestamp"], task["id"]) for task in page["tasks"]]

@@ -1,5 +1,6 @@
 """Agent: a card plus a handler."""
 
+import inspect
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -123,10 +124,19 @@ class Agent:
         Raises:
             AgentError: as `Agent`.
         """
-        place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        frame = sys._getframe(1)
+        place = (
+            f"{code.co_filename}:{code.co_firstlineno}"
+            if code
+            else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        )
+        named = getattr(function, "__name__", "")
+        if not id and not re.fullmatch(ID_PATTERN, named.lower()):
+            raise AgentError(f'{place}: a function named {named!r} gives no agent id; say id="..." as well')
         summary = (function.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
-        card = {"name": function.__name__.replace("_", " "), "description": summary, **card}
-        agent = cls(id=id or function.__name__.lower(), place=place, **card)
+        card = {"name": named.replace("_", " ") or id, "description": summary, **card}
+        agent = cls(id=id or named.lower(), place=place, **card)
         agent._runner = runner(function, takes_text=True)
         return agent
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, closing
 from typing import Any
 
 from dragoman.agents.outcome import as_changes, as_message
@@ -13,8 +14,6 @@ from dragoman.model import Message
 
 Handler = Callable[..., Any]
 Runner = Callable[[Execution], Awaitable[None]]
-
-_END: Any = object()
 
 
 def runner(handler: Handler, *, takes_text: bool) -> Runner:
@@ -59,10 +58,10 @@ def _plain(handler: Handler, takes_text: bool) -> Runner:
 def _async_generator(handler: Handler, takes_text: bool) -> Runner:
     async def run(execution: Execution) -> None:
         chunks = Chunks(execution)
-        async for chunk in handler(_async_argument(execution, takes_text)):
-            await chunks.add(chunk)
-        if not execution.ended:
-            await chunks.finish()
+        async with aclosing(handler(_async_argument(execution, takes_text))) as generator:
+            async for chunk in generator:
+                await chunks.add(chunk)
+        await chunks.finish()
 
     return run
 
@@ -70,11 +69,17 @@ def _async_generator(handler: Handler, takes_text: bool) -> Runner:
 def _generator(handler: Handler, takes_text: bool) -> Runner:
     async def run(execution: Execution) -> None:
         chunks = Chunks(execution)
-        generator: Iterator[Any] = handler(_blocking_argument(execution, takes_text))
-        while (chunk := await in_thread(next, generator, _END)) is not _END:
-            await chunks.add(chunk)
-        if not execution.ended:
-            await chunks.finish()
+        loop = asyncio.get_running_loop()
+        argument = _blocking_argument(execution, takes_text)
+
+        def iterate() -> None:
+            # From its beginning to its end in one thread and one context, as a generator may rely on.
+            with closing(handler(argument)) as generator:
+                for chunk in generator:
+                    asyncio.run_coroutine_threadsafe(chunks.add(chunk), loop).result()
+
+        await in_thread(iterate)
+        await chunks.finish()
 
     return run
 

@@ -7,7 +7,7 @@ acts block. The two have the same names.
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from dragoman.agents.outcome import as_artifact, as_message
 from dragoman.gateway.execute import Execution
@@ -37,8 +37,8 @@ class _Facts:
 
     @property
     def message(self) -> Message:
-        """The message to answer: the newest one of the caller."""
-        return self._ref.messages[-1]
+        """The message that began the task. It is the same in every attempt, whatever was said since."""
+        return self._ref.messages[0]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -52,7 +52,7 @@ class _Facts:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """All messages of the caller to this task, oldest first, the newest included."""
+        """All messages of the caller to this task so far, oldest first."""
         return self._ref.messages
 
     @property
@@ -182,7 +182,13 @@ class Run(_Facts):
         """End the run as REJECTED: the agent will not do what was asked."""
         await self._execution.act(self._status(TaskState.REJECTED, text))
 
-    async def step(self, name: str, perform: Callable[[], Awaitable[T] | T]) -> T:
+    @overload
+    async def step(self, name: str, perform: Callable[[], Awaitable[T]]) -> T: ...
+
+    @overload
+    async def step(self, name: str, perform: Callable[[], T]) -> T: ...
+
+    async def step(self, name: str, perform: Callable[[], Any]) -> Any:
         """Do something once for this run, and return its result also on a later attempt without doing it again.
 
         Effects outside (a payment, a mail, a paid model call) belong in a step. The result must be a JSON value.
@@ -191,14 +197,14 @@ class Run(_Facts):
         Raises:
             ValueError, TypeError: the result has no JSON form.
         """
+        await self._execution.flush()
         point = self._execution.recall("step", name)
         known = point.known
         if known is None:
             performed = perform()
             value = await performed if inspect.isawaitable(performed) else performed
             known = await self._execution.remember(point, value)
-        result: T = unpack(known.result)
-        return result
+        return unpack(known.result)
 
 
 class BlockingRun(_Facts):
@@ -260,6 +266,7 @@ class BlockingRun(_Facts):
 
     def step(self, name: str, perform: Callable[[], T]) -> T:
         """See `Run.step`."""
+        self._await(self._execution.flush())
         point = self._execution.recall("step", name)
         known = point.known
         if known is None:
@@ -271,10 +278,15 @@ class BlockingRun(_Facts):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
+HOLD_SECONDS = 0.05
+"""Seconds that a yielded chunk is held back at most, to find out whether it is the last one."""
+
+
 class Chunks:
     """Streams what a generator yields into one artifact: text and parts are appended, the last chunk is marked.
 
-    An artifact that is yielded whole stands by itself.
+    An artifact that is yielded whole stands by itself. A chunk is held back for a moment, because the one after which
+    the generator ends is to be marked as the last.
     """
 
     def __init__(self, execution: Execution) -> None:
@@ -282,24 +294,50 @@ class Chunks:
         self._artifact_id = ""
         self._begun = False
         self._held: Artifact | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
+        execution.before = self.flush
 
     async def add(self, content: Content) -> None:
-        """Take one more chunk. It is held back until it is known whether another one follows."""
+        """Take one more chunk, and hold it back."""
+        await self.flush()
         if isinstance(content, Artifact):
-            await self._execution.act(ArtifactChunk(content, last_chunk=True))
+            await self._execution.commit(ArtifactChunk(content, last_chunk=True))
             return
         self._artifact_id = self._artifact_id or self._execution.next_artifact_id()
-        held, self._held = self._held, as_artifact(content, artifact_id=self._artifact_id)
+        self._held = as_artifact(content, artifact_id=self._artifact_id)
+        self._timer = asyncio.get_running_loop().call_later(HOLD_SECONDS, self._flush_soon)
+
+    async def flush(self) -> None:
+        """Commit the chunk that is held back, as one that others follow."""
+        flushing, self._flushing = self._flushing, None
+        held = self._take()
+        if flushing is not None:
+            await flushing
         if held is not None:
-            await self._execution.act(self._chunk(held, last=False))
+            await self._execution.commit(self._chunk(held, last=False))
 
     async def finish(self) -> None:
-        """Send the last chunk, marked as such, and complete the task."""
-        done = StatusChange(TaskState.COMPLETED)
-        if self._held is None:
-            await self._execution.act(done)
-        else:
-            await self._execution.act(self._chunk(self._held, last=True), done)
+        """Commit the last chunk, marked as such, and complete the task, unless the handler has ended it."""
+        if self._execution.ended:
+            return
+        held = self._take()
+        await self.flush()
+        last = (self._chunk(held, last=True),) if held is not None else ()
+        await self._execution.commit(*last, StatusChange(TaskState.COMPLETED))
+
+    def _take(self) -> Artifact | None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        held, self._held = self._held, None
+        return held
+
+    def _flush_soon(self) -> None:
+        held = self._take()
+        if held is not None:
+            # Whatever becomes of it is told where the next act waits for it.
+            self._flushing = asyncio.ensure_future(self._execution.commit(self._chunk(held, last=False)))
 
     def _chunk(self, artifact: Artifact, *, last: bool) -> ArtifactChunk:
         begun, self._begun = self._begun, True

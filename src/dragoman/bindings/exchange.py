@@ -85,7 +85,12 @@ class StreamReply(Struct):
 
 
 class Form(Protocol):
-    """How answers and errors are written for one request."""
+    """How answers and errors are written for one request.
+
+    `media_types` are those in which a whole answer may come.
+    """
+
+    media_types: tuple[str, ...]
 
     def headers(self) -> HeaderList:
         """Return the headers that every reply of this form has, beside its Content-Type."""

@@ -6,6 +6,7 @@ from dragoman.model.errors import (
     BodyTooLarge,
     DragomanError,
     MethodNotAllowed,
+    NotAcceptable,
     RequestTimeout,
     TransportError,
     Unavailable,
@@ -20,12 +21,13 @@ VARY = (b"vary", b"A2A-Version, Accept")
 class HttpForm:
     """HTTP+JSON in one dialect. `version` is empty while the request is not, or could not be, negotiated."""
 
-    __slots__ = ("content_type", "dialect", "version")
+    __slots__ = ("content_type", "dialect", "media_types", "version")
 
     def __init__(self, dialect: HttpDialect, version: str, content_type: str = JSON) -> None:
         self.dialect = dialect
         self.version = version
         self.content_type = content_type
+        self.media_types = dialect.media_types
 
     def headers(self) -> HeaderList:
         """See `Form`."""
@@ -52,14 +54,21 @@ class HttpForm:
 
 
 class JsonRpcForm:
-    """JSON-RPC in one dialect. `id` is the request's id as JSON text, `null` until the envelope is read."""
+    """JSON-RPC in one dialect.
 
-    __slots__ = ("dialect", "id", "version")
+    Attributes:
+        id: the request's id as JSON text, `null` until the envelope is read.
+        answers: whether the envelope was read: from then on an error is an answer, with HTTP status 200.
+    """
+
+    __slots__ = ("answers", "dialect", "id", "media_types", "version")
 
     def __init__(self, dialect: JsonRpcDialect, version: str, identifier: bytes = b"null") -> None:
         self.dialect = dialect
         self.version = version
         self.id = identifier
+        self.answers = False
+        self.media_types: tuple[str, ...] = (JSON,)
 
     def headers(self) -> HeaderList:
         """See `Form`."""
@@ -71,7 +80,10 @@ class JsonRpcForm:
 
     def failure(self, error: DragomanError) -> Reply:
         """See `Form`."""
-        status = self.dialect.http_status(error) if isinstance(error, TransportError) else 200
+        transport = isinstance(error, TransportError) and (
+            not self.answers or isinstance(error, NotAcceptable)
+        )
+        status = self.dialect.http_status(error) if transport else 200
         headers = [(b"content-type", JSON.encode()), *self.headers(), *error_headers(error)]
         return Reply(status, headers, error_frame(self.id, self.dialect.encode_error(error)))
 

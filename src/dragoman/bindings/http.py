@@ -1,6 +1,8 @@
 """The HTTP+JSON binding: a path, a method and a body to an operation, in whichever version is negotiated."""
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -11,10 +13,11 @@ from dragoman.model.errors import AgentNotFound, InvalidParams, VersionNotSuppor
 from dragoman.model.operation import Operation, Request
 from dragoman.protocol import media
 from dragoman.protocol.negotiation import http_version, requested_version
-from dragoman.protocol.protojson import Parsed, kind_of, parse
-from dragoman.protocol.spec import HttpCall, HttpDialect, Match, ProtocolSpec
+from dragoman.protocol.protojson import kind_of, parse
+from dragoman.protocol.spec import HttpCall, HttpDialect, ProtocolSpec
 from dragoman.telemetry.metrics import REJECTED
 
+T = TypeVar("T")
 _HAS_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -27,17 +30,13 @@ class Decoded(Struct, frozen=True):
     request: Request
 
 
-PARSED_HERE = 64 * 1024
-"""Bodies up to this size are parsed on the serving loop; larger ones in a thread, so that nobody waits for them."""
+LIGHT = 64 * 1024
+"""Bodies up to this size are worked on by the serving loop itself; larger ones in a thread, so that nobody waits."""
 
 
-async def parse_body(body: bytes) -> Parsed:
-    """Parse a body.
-
-    Raises:
-        MalformedJson: it is no JSON text.
-    """
-    return parse(body) if len(body) <= PARSED_HERE else await asyncio.to_thread(parse, body)
+async def aside(body: bytes | None, work: Callable[[], T]) -> T:
+    """Do some work on a body, in a thread if it is large, and return its result or raise what it raises."""
+    return work() if body is None or len(body) <= LIGHT else await asyncio.to_thread(work)
 
 
 class HttpBinding:
@@ -89,26 +88,21 @@ class HttpBinding:
         match = dialect.routes.match(request.method, path[len(dialect.mount) :])
         exchange.operation = match.endpoint.operation.value
         exchange.route = f"/agents/{{agent}}{dialect.mount}{match.template}"
-        body = await self._body(request, dialect) if request.method in _HAS_BODY else None
-        call = self._call(request, match, body, agent_id)
-        return Decoded(agent, agent.versions[version], match.endpoint.operation, match.endpoint.decode(call))
+        body = await self._read(request, dialect) if request.method in _HAS_BODY else None
 
-    async def _body(self, request: RawRequest, dialect: HttpDialect) -> dict[str, object] | None:
+        def decode() -> Request:
+            return match.endpoint.decode(HttpCall(match.variables, request.query, _parse(body), agent_id))
+
+        return Decoded(agent, agent.versions[version], match.endpoint.operation, await aside(body, decode))
+
+    async def _read(self, request: RawRequest, dialect: HttpDialect) -> bytes | None:
         named = media.check_content_type(request.headers.get(b"content-type"), dialect.media_types)
         body = await request.read_body()
         if not body:
             return None
         if named is None:
             raise media.unsupported(dialect.media_types)
-        value = (await parse_body(body)).check()
-        if not isinstance(value, dict):
-            raise InvalidParams.of("body", f"must be an object, not {kind_of(value)}")
-        return value
-
-    def _call(
-        self, request: RawRequest, match: Match, body: dict[str, object] | None, agent_id: str
-    ) -> HttpCall:
-        return HttpCall(match.variables, request.query, body, agent_id)
+        return body
 
     def _answer_type(self, request: RawRequest, dialect: HttpDialect) -> str:
         """Choose among the dialect's types: the first, unless Content-Type or Accept names another."""
@@ -119,3 +113,12 @@ class HttpBinding:
             ):
                 return other
         return dialect.media_types[0]
+
+
+def _parse(body: bytes | None) -> dict[str, object] | None:
+    if body is None:
+        return None
+    value = parse(body).check()
+    if not isinstance(value, dict):
+        raise InvalidParams.of("body", f"must be an object, not {kind_of(value)}")
+    return value

@@ -3,7 +3,7 @@
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
-from dragoman.bindings.http import Decoded, parse_body
+from dragoman.bindings.http import Decoded, aside
 from dragoman.model.errors import (
     FieldViolation,
     InvalidParams,
@@ -14,6 +14,7 @@ from dragoman.model.errors import (
 from dragoman.protocol import media
 from dragoman.protocol.jsonrpc import Envelope, read_envelope, request_id
 from dragoman.protocol.negotiation import jsonrpc_version, requested_version
+from dragoman.protocol.protojson import parse
 from dragoman.protocol.spec import ProtocolSpec
 from dragoman.telemetry.metrics import REJECTED
 
@@ -61,9 +62,11 @@ class JsonRpcBinding:
             raise MethodNotAllowed(request.method, ["POST"])
         if media.check_content_type(request.headers.get(b"content-type"), (media.JSON,)) is None:
             raise media.unsupported((media.JSON,))
-        parsed = await parse_body(await request.read_body())
+        body = await request.read_body()
+        parsed = await aside(body, lambda: parse(body))
         form.id = request_id(parsed.value)
         envelope = read_envelope(parsed.value)
+        form.answers = True
         if parsed.violations:
             # Fields are named as on the other binding: from the request message on.
             raise InvalidParams(
@@ -79,7 +82,8 @@ class JsonRpcBinding:
         if method is None:
             raise self._unknown(envelope, agent, spec)
         exchange.operation = method.operation.value
-        return Decoded(agent, spec, method.operation, method.decode(envelope.params, agent_id))
+        asked = await aside(body, lambda: method.decode(envelope.params, agent_id))
+        return Decoded(agent, spec, method.operation, asked)
 
     def _unknown(self, envelope: Envelope, agent: ServedAgent, spec: ProtocolSpec) -> MethodNotFound:
         for other in agent.versions.values():

@@ -109,6 +109,7 @@ class Pipeline:
             return fixed
         agent_id, slash, rest = path[len(_AGENTS) :].partition("/")
         rest = slash + rest
+        exchange.route = "/agents/{agent}"
         if rest == CARD_PATH:
             return self._fixed.card(exchange, agent_id)
         if rest in ("/rpc", "/rpc/"):
@@ -143,20 +144,21 @@ class Pipeline:
                 asked, last_event=sse.last_event(exchange.request.headers.get(b"last-event-id"))
             )
         if decoded.operation.writes:
-            self._check_acceptable(exchange.request, decoded)
+            self._check_acceptable(exchange, decoded)
         result = await self._gateway.perform(call, decoded.operation, asked)
         if not decoded.operation.writes:
             # Only now: what cannot be read is told as such, whatever the caller accepts.
-            self._check_acceptable(exchange.request, decoded)
+            self._check_acceptable(exchange, decoded)
         reply = self._reply(exchange, decoded.spec, result)
         if call.extensions:
             reply.headers.append((b"a2a-extensions", ", ".join(call.extensions).encode()))
         return reply
 
-    def _check_acceptable(self, request: RawRequest, decoded: Decoded) -> None:
-        accept = request.headers.get(b"accept")
-        known = (media.JSON, media.A2A_JSON, *((media.EVENT_STREAM,) if decoded.operation.streams else ()))
-        if not media.accepts(accept, known):
+    def _check_acceptable(self, exchange: Exchange, decoded: Decoded) -> None:
+        known = exchange.form.media_types
+        if decoded.operation.streams:
+            known = (*known, media.EVENT_STREAM)
+        if not media.accepts(exchange.request.headers.get(b"accept"), known):
             raise NotAcceptable(f"This reply comes as {' or '.join(known)}; name one of these in Accept")
 
     def _reply(self, exchange: Exchange, spec: ProtocolSpec, result: Any) -> Reply | StreamReply:
@@ -173,6 +175,7 @@ class Pipeline:
             case TaskPage():
                 return form.success(spec.encode_page(result))
             case EventStream():
+                exchange.task_id = result.task_id
                 frames = self._frames(exchange.request, form, spec, result)
                 stream = StreamReply([*sse.HEADERS, *form.headers()], frames, result.release)
                 return _replayed(stream, result.replayed)

@@ -42,4 +42,4 @@ def _options(
 
 def main() -> None:
     """Run the command line; exits 0, 1 (it failed) or 2 (it was asked wrongly)."""
-    sys.exit(app())
+    sys.exit(app(prog_name="dragoman"))

@@ -25,6 +25,7 @@ def check(
         settings = load_config(config)
         app.check_listen(settings)
         agents = app.load_agents(settings, files or [])
+        app.check_agents(settings, agents)
     except (ConfigError, AgentError) as error:
         refuse(error)
     if show:

@@ -104,7 +104,8 @@ def _show(answer: dict[str, Any], as_json: bool) -> int:
     task = answer["task"]
     if not as_json:
         for artifact in task.get("artifacts", []):
-            _print_parts(artifact["parts"])
+            _print_parts(artifact["parts"], end="")
+            print()
         _print_status(task["id"], task["status"])
     return _exit_code(task["status"]["state"])
 

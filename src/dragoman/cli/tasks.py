@@ -159,9 +159,8 @@ def _describe(change: object) -> str:
         case StatusChange(state=state, message=message):
             return f"{state.name}{' with a message' if message is not None else ''}"
         case ArtifactChunk(artifact=artifact, append=append):
-            return (
-                f"artifact {artifact.artifact_id}{' (more)' if append else ''}: {len(artifact.parts)} parts"
-            )
+            parts = "1 part" if len(artifact.parts) == 1 else f"{len(artifact.parts)} parts"
+            return f"artifact {artifact.artifact_id}{' (more)' if append else ''}: {parts}"
         case Resumed(kept=kept):
             return f"taken over; events after {kept} of the lost attempt do not count"
         case _:

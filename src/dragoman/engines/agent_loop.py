@@ -84,6 +84,10 @@ class AgentLoop:
         self._loop.call_soon_threadsafe(self._check_idle)
         return self._idle.wait(timeout)
 
+    def hurry(self) -> None:
+        """End a drain that is under way."""
+        self._idle.set()
+
     def close(self) -> None:
         """Cancel what is left, run the shutdown hooks and end the thread, waiting for neither for long."""
         ended = threading.Event()

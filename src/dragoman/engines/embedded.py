@@ -64,6 +64,11 @@ class EmbeddedEngine:
         await asyncio.gather(*waits)
         await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self._loops.values()))
 
+    def hurry(self) -> None:
+        """End a drain that is under way: wait for handlers no longer."""
+        for loop in self._loops.values():
+            loop.hurry()
+
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         """See `Engine.dispatch`."""
         due = time.monotonic() + SHOW_AFTER
@@ -105,7 +110,8 @@ class EmbeddedEngine:
                 )
             elif run.entered and run.attempt >= settings.max_attempts:
                 await self._give_up(
-                    run, f"The run was interrupted {run.attempt} times and is not tried again."
+                    run,
+                    f"The run was interrupted in each of its {run.attempt} attempts and is not tried again.",
                 )
             elif await self._store.take_over(run):
                 _LOG.info("took over a lost run", extra={"task_id": run.task_id, "attempt": run.attempt + 1})

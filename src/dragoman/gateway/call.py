@@ -53,6 +53,7 @@ class EventStream(Struct, frozen=True, kw_only=True):
     `release` must be called in the end, whatever became of the stream: a generator that was never begun frees nothing.
     """
 
+    task_id: str
     items: AsyncGenerator[StreamItem | None]
     release: Callable[[], None]
     replayed: bool = False

@@ -45,6 +45,7 @@ class Execution:
         state: where the task stands.
         cancelled: set when the run was fenced out; a handler in a thread looks at it.
         ended: whether the run has its last event.
+        before: commits what the handler gave earlier and is still held back; called before each act and point.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Execution:
         self.state = ref.state
         self.cancelled = threading.Event()
         self.ended = False
+        self.before: Callable[[], Awaitable[None]] | None = None
         self._store = store
         self._settings = settings
         self._waited = waited
@@ -87,6 +89,15 @@ class Execution:
             IllegalChange: the lifecycle does not allow it, or the run has ended.
             Fenced: the run is not this handler's any more.
         """
+        await self.flush()
+        await self.commit(*changes)
+
+    async def commit(self, *changes: Change) -> None:
+        """Do what `act` does, past what is held back.
+
+        Raises:
+            IllegalChange, Fenced: as `act`.
+        """
         if self.ended:
             raise IllegalChange("the run has ended: nothing can be added to it")
         if self.cancelled.is_set():
@@ -101,6 +112,15 @@ class Execution:
             await self._append(changes)
         self.state = state
         self.ended = state.is_terminal
+
+    async def flush(self) -> None:
+        """Commit what is held back, so that what comes now comes after it.
+
+        Raises:
+            IllegalChange, Fenced: as `act`.
+        """
+        if self.before is not None:
+            await self.before()
 
     def next_artifact_id(self) -> str:
         """Return an id for the next artifact: the same one in every attempt that does the same."""

@@ -5,7 +5,7 @@ import hashlib
 import msgspec
 from msgspec import structs
 
-from dragoman.model.message import DataPart, Part
+from dragoman.model.message import DataPart, Message, Part
 from dragoman.model.operation import SendMessage
 from dragoman.model.payload import ABSENT, canonical
 
@@ -30,6 +30,16 @@ def digest(request: SendMessage) -> bytes:
     hasher = hashlib.sha256(_encode(message))
     hasher.update(b"\0" + bytes(metadata) + b"\0" + request.generation.encode())
     return hasher.digest()
+
+
+def is_heavy(message: Message) -> bool:
+    """Tell whether a message's digest takes long enough to be made in a thread: it holds large payloads."""
+    payloads = [message.metadata, *(part.metadata for part in message.parts)]
+    payloads += [part.data for part in message.parts if isinstance(part, DataPart)]
+    return sum(len(bytes(payload)) for payload in payloads if payload is not ABSENT) > HEAVY
+
+
+HEAVY = 64 * 1024
 
 
 def _has_payload(part: Part) -> bool:

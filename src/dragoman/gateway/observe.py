@@ -17,7 +17,7 @@ from dragoman.model import ArtifactChunk, RawPart, Received, Reply, Resumed, Tas
 from dragoman.model.message import Part
 
 MAX_EVENTS = 256
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """What an observer may have waiting before it is sent back to a snapshot."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from dragoman.gateway.call import Answer, Call, Committed, EventStream, StreamItem
 from dragoman.gateway.extensions import IDEMPOTENCY
-from dragoman.gateway.identity import digest
+from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, RunRequest, TaskStore
 from dragoman.gateway.query import history_bound
@@ -43,7 +43,7 @@ class Sender:
         Raises:
             A2AError, InvalidParams, Unavailable: the message was refused; nothing was stored.
         """
-        acceptance = self._acceptance(call, request)
+        acceptance = await self._acceptance(call, request)
         with self._hub.observe(acceptance.task_id) as observer:
             accepted = await self._store.accept(acceptance)
             if accepted.task_id == acceptance.task_id:
@@ -65,7 +65,7 @@ class Sender:
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
-        acceptance = self._acceptance(call, request)
+        acceptance = await self._acceptance(call, request)
         observer = self._hub.observe(acceptance.task_id).attach()
         try:
             accepted = await self._store.accept(acceptance)
@@ -79,6 +79,7 @@ class Sender:
             observer.detach()
             raise
         return EventStream(
+            task_id=accepted.task_id,
             items=self._items(call, request, observer, fold),
             release=observer.detach,
             replayed=accepted.replayed,
@@ -120,7 +121,7 @@ class Sender:
             ):
                 yield item
 
-    def _acceptance(self, call: Call, request: SendMessage) -> Acceptance:
+    async def _acceptance(self, call: Call, request: SendMessage) -> Acceptance:
         settings = call.settings
         if request.wants_push and not settings.capabilities.push_notifications:
             raise PushNotificationNotSupported("This agent sends no push notifications")
@@ -130,7 +131,7 @@ class Sender:
         return Acceptance(
             scope=call.scope,
             message=request.message,
-            digest=digest(request),
+            digest=await asyncio.to_thread(digest, request) if is_heavy(request.message) else digest(request),
             idempotent=settings.idempotency == "always" or IDEMPOTENCY.uri in call.extensions,
             task_id=new_id(),
             context_id=request.message.context_id or new_id(),

@@ -45,7 +45,11 @@ class Subscriber:
         except BaseException:
             observer.detach()
             raise
-        return EventStream(items=self._items(call.scope, observer, fold, after), release=observer.detach)
+        return EventStream(
+            task_id=request.task_id,
+            items=self._items(call.scope, observer, fold, after),
+            release=observer.detach,
+        )
 
     async def _items(
         self, scope: Scope, observer: Observer, fold: TaskFold, after: int | None

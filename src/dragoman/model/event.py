@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from msgspec import Raw, Struct, structs
 
-from dragoman.model.message import Artifact, Message
+from dragoman.model.message import Artifact, Message, Role
 from dragoman.model.payload import ABSENT
 from dragoman.model.task import Task, TaskState, TaskStatus
 
@@ -46,9 +46,9 @@ class Reply(Struct, frozen=True, omit_defaults=True, tag="reply", tag_field="c")
 
 
 class Resumed(Struct, frozen=True, omit_defaults=True, tag="resumed", tag_field="c"):
-    """A lost run is entered again. Its artifact chunks after `kept`, a sequence number, no longer count.
+    """A lost run is entered again. What its agent did after `kept`, a sequence number, no longer counts.
 
-    All events stay in the log, and what was said stays in the history.
+    All events stay in the log, and what the caller said stays in the history.
     """
 
     kept: int
@@ -178,6 +178,9 @@ class TaskFold:
             chunks[:] = [chunk for chunk in chunks if chunk[0] <= kept]
             if not chunks:
                 del self._artifacts[artifact_id]
+        self._history = [entry for entry in self._history if entry[0] <= kept or entry[1].role is Role.USER]
+        if self.status is not None and self._status_seq > kept:
+            self.status = structs.replace(self.status, message=None)
 
 
 def _gather(chunks: list[tuple[int, ArtifactChunk]]) -> Artifact:

@@ -24,8 +24,18 @@ def pack(value: Any) -> Raw:
         ValueError: it holds NaN, an infinity or text that is not Unicode (a lone surrogate).
         TypeError: it holds something that JSON has no form for, or a key that is no string.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packed = pack_parsed(value)
     _check_keys(value)
+    return packed
+
+
+def pack_parsed(value: Any) -> Raw:
+    """Do what `pack` does, for a value that was parsed from JSON and so has strings for keys.
+
+    Raises:
+        ValueError, TypeError: as `pack`.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return Raw(text.encode())
     except UnicodeEncodeError as error:

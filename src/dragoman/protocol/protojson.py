@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.model.errors import FieldViolation, InvalidParams, MalformedJson
-from dragoman.model.payload import ABSENT, pack
+from dragoman.model.payload import ABSENT, pack_parsed
 
 MAX_DEPTH = 64
 """Objects and arrays inside each other, in a whole body."""
@@ -274,11 +274,11 @@ class Fields:
             return ABSENT
         if not isinstance(value, dict):
             raise self.wrong(name, f"must be an object, not {kind_of(value)}")
-        return pack(value) if value else ABSENT
+        return pack_parsed(value) if value else ABSENT
 
     def data(self, name: str) -> Raw:
         """Return a field that may hold any JSON value, `null` included."""
-        return pack(self.members[name])
+        return pack_parsed(self.members[name])
 
     def bytes(self, name: str) -> bytes:
         """Return a bytes field: base64 in either alphabet, padded or not."""

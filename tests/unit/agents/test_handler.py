@@ -81,7 +81,7 @@ def test_an_artifact_that_is_yielded_whole_stands_by_itself() -> None:
         yield Artifact(artifact_id="whole", parts=(TextPart(text="whole"),))
         yield "b"
 
-    assert done(mixed) == ["WORKING", "artifact whole last", "artifact a", "more b last", "COMPLETED"]
+    assert done(mixed) == ["WORKING", "artifact a", "artifact whole last", "more b last", "COMPLETED"]
 
 
 @pytest.mark.parametrize("wrong", [lambda run: object(), lambda run: "\ud800", lambda run: {"a": {1}}])

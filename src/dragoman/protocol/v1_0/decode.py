@@ -137,6 +137,8 @@ def _message(fields: Fields) -> Message:
     if role not in ("ROLE_USER", Role.USER) or isinstance(role, bool):
         if role in ("ROLE_AGENT", Role.AGENT):
             raise fields.wrong("role", "must be ROLE_USER: a caller cannot speak for the agent")
+        if role in ("user", "agent"):
+            raise fields.wrong("role", "must be ROLE_USER; user and agent are the names of A2A 0.3")
         raise fields.wrong("role", "is required and must be ROLE_USER")
     parts = fields.get("parts")
     if not isinstance(parts, list) or not parts:

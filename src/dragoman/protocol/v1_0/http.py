@@ -1,5 +1,6 @@
 """The HTTP+JSON binding of A2A 1.0 (§11): paths, query parameters, and where a request message comes from."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -38,11 +39,17 @@ _QUERY: dict[str, Callable[[str], object]] = {
 """Query parameters and how each one becomes a JSON value; the last of several counts, unknown ones are ignored."""
 
 
+_SNAKE = {re.sub(r"[A-Z]", lambda capital: f"_{capital[0].lower()}", name): name for name in _QUERY}
+
+
 def _from_query(call: HttpCall) -> dict[str, Any]:
     params: dict[str, Any] = {}
-    for name, values in call.query.items():
+    for spelled, values in call.query.items():
+        name = _SNAKE.get(spelled, spelled)
         convert = _QUERY.get(name)
         if convert is not None and values[-1] != "":
+            if name in params:
+                raise InvalidParams.of(name, "is given in both spellings")
             params[name] = convert(values[-1])
     return params | dict(call.variables)
 

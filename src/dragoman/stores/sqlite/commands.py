@@ -215,6 +215,7 @@ def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int
 
 def _unpark(tx: Transaction, row: TaskRow, lease_ms: int) -> None:
     row.epoch += 1
+    row.dispatch = "sent"
     tx.execute(
         "UPDATE task SET dispatch = 'sent', owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
         " parked_ms = parked_ms + (? - parked_at), deadline_at = deadline_at + (? - parked_at) WHERE id = ?",
@@ -315,6 +316,7 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
         return False
     row.epoch += 1
     row.attempt += row.dispatch != "pending"
+    row.dispatch = "sent"
     tx.execute(
         "UPDATE task SET epoch = ?, attempt = ?, owner = ?, lease_until = ?, dispatch = 'sent' WHERE id = ?",
         (row.epoch, row.attempt, tx.epoch, tx.now + lease_ms, row.id),

@@ -90,7 +90,7 @@ def test_an_id_in_a_path_may_be_any_text_when_it_is_encoded() -> None:
     [
         ({}, ListTasks()),
         ({"contextId": [""], "status": [""], "pageSize": [""], "pageToken": [""]}, ListTasks()),
-        ({"unknown": ["1"], "page_size": ["7"], "PageSize": ["8"]}, ListTasks()),
+        ({"unknown": ["1"], "page_size": ["7"], "PageSize": ["8"]}, ListTasks(page_size=7)),
         ({"pageSize": ["1"]}, ListTasks(page_size=1)),
         ({"pageSize": ["7", "9"]}, ListTasks(page_size=9)),
         ({"status": ["TASK_STATE_FAILED"]}, ListTasks(state=TaskState.FAILED)),

@@ -72,7 +72,8 @@ CREATE TABLE identity (
     PRIMARY KEY (scope_id, message_id)
 ) STRICT, WITHOUT ROWID;
 
--- The event log, the truth about every task: messages, states, artifact chunks. seq has no gaps.
+-- The event log, the truth about every task: messages, states, artifact chunks. seq has no gaps. A table with row ids:
+-- without them, finding an event would read the whole payloads of its neighbours in the tree.
 CREATE TABLE event (
     task_id TEXT NOT NULL,
     seq     INTEGER NOT NULL,
@@ -80,7 +81,7 @@ CREATE TABLE event (
     at      INTEGER NOT NULL,
     payload BLOB NOT NULL,
     PRIMARY KEY (task_id, seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- What a handler did by name, so that it is not done again on another attempt.
 CREATE TABLE journal (
