@@ -53,7 +53,6 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         # A copy: two tables may name the same object, each with settings of its own.
         agent = copy.copy(load_attribute(table.python))
         agent.id = agent_id
-        agent.place = f"[agents.{agent_id}]"
         changes = {
             name: getattr(table, name)
             for name in (
@@ -68,7 +67,10 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         }
         if table.deadline is not None:
             changes["deadline"] = seconds(table.deadline, f"agents.{agent_id}.deadline")
-        agent.configure(**changes)
+        try:
+            agent.configure(**changes)
+        except AgentError as error:
+            raise AgentError(f"[agents.{agent_id}] in the configuration: {error.rule}") from error
         agents.append(agent)
     for file in files:
         agents.extend(load_file(file))

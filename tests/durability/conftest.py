@@ -19,7 +19,7 @@ def server(tmp_path: Path) -> Iterator[LedgerServer]:
     place.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerServer]:
     """A server with the ledger agents for tests that only call it, one after the other."""
     with LedgerServer(tmp_path_factory.mktemp("standing") / "data") as place:

@@ -87,7 +87,8 @@ async def test_a_handler_that_does_not_let_go_leaves_other_agents_as_they_were(
         events = server.store.rows(
             "SELECT count(*), max(attempt) FROM event WHERE task_id = ?", blocked.task_id
         )
-        assert events == [(3, 1)], "submitted, working, canceled"
+        # Submitted and canceled; working between them, unless all this took less than a quarter of a second.
+        assert events in ([(2, 1)], [(3, 1)])
 
 
 def is_as_before(now: Latencies, quiet: list[Latencies]) -> bool:

@@ -21,7 +21,15 @@ ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
 
 
 class AgentError(Exception):
-    """An agent is not fit to be served; the message names the agent, the place and the remedy."""
+    """An agent is not fit to be served; the message names the agent, the place and the remedy.
+
+    Attributes:
+        rule: what is wrong, without the place.
+    """
+
+    def __init__(self, rule: str, place: str = "") -> None:
+        super().__init__(f"{place}: {rule}" if place else rule)
+        self.rule = rule
 
 
 class Agent:
@@ -212,7 +220,7 @@ class Agent:
         ]
         for holds, rule in rules:
             if not holds:
-                raise AgentError(f"{self.place}: agent {self.id!r}: {rule}")
+                raise AgentError(f"agent {self.id!r}: {rule}", self.place)
 
     async def startup(self) -> None:
         """See `gateway.execute.AgentRuntime`.

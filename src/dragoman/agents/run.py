@@ -336,8 +336,9 @@ class Chunks:
     def _flush_soon(self) -> None:
         held = self._take()
         if held is not None:
-            # Whatever becomes of it is told where the next act waits for it.
+            # Whatever becomes of it is told where the next act waits for it; if none comes, the run was stopped.
             self._flushing = asyncio.ensure_future(self._execution.commit(self._chunk(held, last=False)))
+            self._flushing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def _chunk(self, artifact: Artifact, *, last: bool) -> ArtifactChunk:
         begun, self._begun = self._begun, True

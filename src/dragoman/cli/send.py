@@ -105,7 +105,7 @@ def _show(answer: dict[str, Any], as_json: bool) -> int:
     if not as_json:
         for artifact in task.get("artifacts", []):
             _print_parts(artifact["parts"], end="")
-            print()
+            print(flush=True)
         _print_status(task["id"], task["status"])
     return _exit_code(task["status"]["state"])
 

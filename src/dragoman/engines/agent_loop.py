@@ -20,7 +20,6 @@ _LOG = logging.getLogger("dragoman.engine")
 GRACE = 10.0
 """Seconds that a stopped handler may take to end before its place is given to another run."""
 
-
 MAX_THREADS = 100_000
 CLOSE_SECONDS = 2.0
 """Seconds that closing waits for handlers to take their cancellation, and again for the shutdown hooks."""
@@ -110,9 +109,7 @@ class AgentLoop:
     def _arrive(self, runs: Sequence[RunRef]) -> None:
         self._waiting.extend(runs)
         self._fill()
-        waiting = [
-            run.lease for run in runs if run.lease.task_id not in self._running and run in self._waiting
-        ]
+        waiting = [run.lease for run in runs if run.lease.task_id not in self._running]
         if waiting:
             # So that a restart does not count as an attempt for those who were never entered.
             self._noted.update(lease.task_id for lease in waiting)
@@ -160,6 +157,7 @@ class AgentLoop:
         if entry is None:
             self._waiting = deque(run for run in self._waiting if run.lease.task_id != task_id)
             self._known.discard(task_id)
+            self._noted.discard(task_id)
             self._check_idle()
             return
         task, execution = entry

@@ -5,6 +5,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from dragoman.engines.agent_loop import AgentLoop
 from dragoman.gateway.execute import AgentRuntime
@@ -57,12 +58,12 @@ class EmbeddedEngine:
         """Let handlers finish for up to `drain` seconds, then end them; the next server takes over what is left."""
         for task in self._tasks:
             task.cancel()
-        until = time.monotonic() + drain
-        waits = [
-            asyncio.to_thread(loop.drain, max(0.0, until - time.monotonic())) for loop in self._loops.values()
-        ]
-        await asyncio.gather(*waits)
-        await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self._loops.values()))
+        loops = list(self._loops.values())
+        # A thread each: a pool would make some wait for the others, and the drain time longer than it says.
+        with ThreadPoolExecutor(len(loops) or 1) as threads:
+            serving = asyncio.get_running_loop()
+            await asyncio.gather(*(serving.run_in_executor(threads, loop.drain, drain) for loop in loops))
+            await asyncio.gather(*(serving.run_in_executor(threads, loop.close) for loop in loops))
 
     def hurry(self) -> None:
         """End a drain that is under way: wait for handlers no longer."""
@@ -127,10 +128,10 @@ class EmbeddedEngine:
             slow = [(task_id, lease) for task_id, (due, lease) in self._fresh.items() if due <= now]
             if not slow:
                 continue
-            for task_id, _ in slow:
-                self._fresh.pop(task_id, None)
             try:
                 await self._store.begin_work([lease for _, lease in slow])
+                for task_id, _ in slow:
+                    self._fresh.pop(task_id, None)
             except Exception as error:  # the next tick must come, whatever became of this one
                 _LOG.warning("slow runs could not be shown as working: %s", type(error).__name__)
 

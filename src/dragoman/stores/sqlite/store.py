@@ -77,7 +77,7 @@ class SqliteStore:
         Raises:
             Unavailable: it cannot.
         """
-        await self._writer.run(lambda tx: tx.now)
+        await self._writer.run(commands.probe)
 
     def on_commit(self, listener: CommitListener) -> None:
         """See `TaskStore.on_commit`."""
