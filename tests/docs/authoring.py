@@ -45,9 +45,13 @@ def _function(kind: type[Any], name: str) -> str:
 
 
 def _signature(kind: type[Any], name: str) -> str:
-    """Return a method's `def` as it stands in the source, decorators and body left out."""
-    node = _method(kind, name)
-    lines = _lines(kind)[node.lineno - 1 : node.body[0].lineno - 1]
+    """Return a method's `def` as it stands in the source, decorators and body left out; of overloads each one's."""
+    *overloads, node = _methods(kind, name)
+    source = _lines(kind)
+    if overloads:
+        lines = [source[one.lineno - 1].strip() for one in overloads]
+        return "\n".join(lines)
+    lines = source[node.lineno - 1 : node.body[0].lineno - 1]
     return textwrap.dedent("\n".join(lines)).rstrip() + " ..."
 
 
@@ -130,10 +134,20 @@ def _returns(node: ast.FunctionDef) -> str:
 
 
 def _method(kind: type[Any], name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    for node in _class(kind).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            return node
-    raise LookupError(f"{kind.__name__} has no {name} of its own")
+    """Return a method's definition, the implementing one where it has overloads."""
+    return _methods(kind, name)[-1]
+
+
+def _methods(kind: type[Any], name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return the definitions of a method: its overloads, and the one that implements it last."""
+    found = [
+        node
+        for node in _class(kind).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+    ]
+    if not found:
+        raise LookupError(f"{kind.__name__} has no {name} of its own")
+    return found
 
 
 def _class(kind: type[Any]) -> ast.ClassDef:

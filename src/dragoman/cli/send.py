@@ -111,7 +111,7 @@ def _show(answer: dict[str, Any], as_json: bool) -> int:
 
 
 def _show_stream(lines: Iterator[str], as_json: bool) -> int:
-    code, task_id = 1, ""
+    code, task_id, open_line = 1, "", False
     for line in lines:
         if not line.startswith("data: "):
             continue
@@ -126,10 +126,14 @@ def _show_stream(lines: Iterator[str], as_json: bool) -> int:
             return 0
         if "artifactUpdate" in item and not as_json:
             update = item["artifactUpdate"]
-            _print_parts(update["artifact"]["parts"], end="\n" if update.get("lastChunk") else "")
+            open_line = not update.get("lastChunk")
+            _print_parts(update["artifact"]["parts"], end="" if open_line else "\n")
         status = (item.get("task") or item.get("statusUpdate") or {}).get("status")
         task_id = item.get("task", {}).get("id", task_id)
         if status is not None:
+            if open_line:
+                print(flush=True)
+                open_line = False
             if not as_json:
                 _print_status(task_id, status)
             code = _exit_code(status["state"])

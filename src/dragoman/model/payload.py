@@ -6,6 +6,7 @@ size, key order and unknown keys intact. It is parsed only where somebody really
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -35,11 +36,28 @@ def pack_parsed(value: Any) -> Raw:
     Raises:
         ValueError, TypeError: as `pack`.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _in_pieces(value, _PLAIN)
     try:
         return Raw(text.encode())
     except UnicodeEncodeError as error:
         raise ValueError("text holds a lone surrogate, which no UTF-8 can carry") from error
+
+
+_PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+_MANY = 200
+
+
+def _in_pieces(value: Any, encode: Callable[[Any], str]) -> str:
+    """Encode a value, long arrays item by item: the encoder never lets another thread have the interpreter."""
+    if isinstance(value, list) and len(value) > _MANY:
+        return f"[{','.join([encode(item) for item in value])}]"
+    if isinstance(value, dict) and any(
+        isinstance(item, list) and len(item) > _MANY for item in value.values()
+    ):
+        members = sorted(value.items()) if encode is _SORTED else value.items()
+        return f"{{{','.join([f'{encode(key)}:{_in_pieces(item, encode)}' for key, item in members])}}}"
+    return encode(value)
 
 
 def _check_keys(value: Any) -> None:
@@ -80,5 +98,5 @@ def canonical(payload: Raw) -> Raw:
     """
     if not is_present(payload):
         return ABSENT
-    text = json.dumps(json.loads(bytes(payload)), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    text = _in_pieces(json.loads(bytes(payload)), _SORTED)
     return Raw(text.encode())
