@@ -3,8 +3,7 @@
 Serve it with `dragoman serve examples/blocking.py`.
 """
 
-from dragoman import Agent
-from dragoman.agents import BlockingRun
+from dragoman import Agent, BlockingRun
 
 counter = Agent(id="counter", description="Counts to the number that it is sent, five a second.")
 
