@@ -12,9 +12,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Envelope(Struct, frozen=True):
-    """A JSON-RPC request. `id` is JSON text, to be echoed as it came."""
+    """A JSON-RPC request, but for its id (see `request_id`)."""
 
-    id: bytes
     method: str
     params: dict[str, Any]
 
@@ -57,7 +56,7 @@ def read_envelope(value: Any) -> Envelope:
         params = {}
     if not isinstance(params, dict):
         raise InvalidParams.of("params", f"must be an object, not {kind_of(params)}")
-    return Envelope(request_id(value), method, params)
+    return Envelope(method, params)
 
 
 def result_frame(identifier: bytes, result: bytes) -> bytes:
