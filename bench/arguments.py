@@ -14,6 +14,7 @@ SCENARIOS = {
     "get": "GetTask, closed loop",
     "card": "agent card, closed loop",
     "stream": "SendStreamingMessage, closed loop",
+    "exact": "runs of a message that is sent twice; whether a task is there after SIGKILL",
     "first-event": "time from a streaming request to its first event, one caller, idle server",
     "list": "page of 50 of ListTasks by number of stored tasks, one caller",
     "idle-streams": "memory of open streams on which nothing happens",

@@ -32,18 +32,26 @@ class Caller:
             WrongReply: if the reply is not a good one, or the connection ended early.
             OSError: if there is no connection to be had, or the time is out.
         """
+        return self.ask(request).checked(operation)
+
+    def ask(self, request: bytes) -> Reply:
+        """Whatever is answered to `request`, whose message id is made fresh.
+
+        Raises:
+            WrongReply: if the connection ended early.
+            OSError: if there is no connection to be had, or the time is out.
+        """
         connected = self._socket is not None
         request = with_fresh_id(request)
         try:
-            reply = self._exchange(request)
+            return self._exchange(request)
         except (ConnectionError, WrongReply):
             if not connected:
                 raise
             # A server may close an idle connection at any time: once more on a new one.
             # A message that was taken after all keeps its id, so it is not run twice.
             self.close()
-            reply = self._exchange(request)
-        return reply.checked(operation)
+            return self._exchange(request)
 
     def first_event(self, request: bytes) -> float:
         """Seconds from writing a streaming `request` to its first event; waits for the last one.

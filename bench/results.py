@@ -27,6 +27,8 @@ Metrics:
     rss_mib, anon_mib
                     memory of the server at the end of the round: resident; its own (Pss_Anon)
     kib_per_stream  own memory a stream
+    runs_of_two     tasks that one message led to when it was sent twice
+    held_after_kill 1 if a completed task is there after SIGKILL and a new start, else 0
     start_s         start of the process to its first good agent card
 
 `case` tells runs of one scenario apart, such as the number of stored tasks; it may be

@@ -17,6 +17,8 @@ _LABELS = {
     "cpu_us": "CPU µs/reply",
     "client_busy": "load gen. busy",
     "kib_per_stream": "KiB/stream",
+    "runs_of_two": "runs of a message sent twice",
+    "held_after_kill": "held after SIGKILL",
     "start_s": "start s",
     "rss_mib": "RSS MiB",
     "anon_mib": "anon MiB",
