@@ -246,6 +246,8 @@ voice.52                  | both    | voice 52   | the comment that shows it is 
 voice.54                  | http    | voice 54   | no task is stuck after a restart
 voice.69                  | http    | voice 69   | cards show one configured origin
 voice.70                  | http    | voice 70   | HEAD of a card is 200
+voice.72                  | both    | voice 72   | a body without a length has the same limit
+voice.77                  | http    | voice 77   | many agents in one process, each at its own card
 """
 
 _BINDINGS = {"both": frozenset({"http", "jsonrpc"}), "-": frozenset[str]()}

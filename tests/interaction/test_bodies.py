@@ -49,7 +49,7 @@ def test_a_length_beyond_all_numbers_is_refused(caller: Caller, socket: Socket) 
     assert socket.reply(caller.binding).status in (400, 413)
 
 
-@covers("body.too-large")
+@covers("body.too-large", "voice.72")
 @pytest.mark.usefixtures("nothing_stored")
 def test_chunks_over_the_limit_are_refused_when_they_pass_it(caller: Caller, socket: Socket) -> None:
     socket.send(chunked_head(caller))

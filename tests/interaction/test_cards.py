@@ -53,7 +53,7 @@ def test_a_card_is_in_the_form_of_1_0_and_says_so(http: HttpCaller, version: str
     assert not old & set(reply.json())
 
 
-@covers("card.interfaces", "voice.69")
+@covers("card.interfaces", "voice.69", "voice.77")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_interface_that_a_card_lists_answers(http: HttpCaller, agent: str) -> None:
     base = f"{http.origin}/agents/{agent}"
