@@ -9,13 +9,12 @@ import signal
 import time
 from functools import partial
 
-from bench.callers import Caller
 from bench.processes import Running, scratch_folder, start
 from bench.replies import WrongReply
 from bench.results import Sample
 from bench.servers import Server
 from bench.session import Session
-from bench.wire import EXPECTED, Binding, Operation, with_fresh_id
+from bench.wire import Binding, Operation, with_fresh_id
 
 _SETTLED = 10.0  # seconds for a task to be completed
 _POLL = 0.01
@@ -50,17 +49,13 @@ def _completed(served: Running, message: bytes) -> str:
     caller = served.caller()
     task_id = str(caller.call(message, Operation.IMMEDIATE).at("task", "id"))
     deadline = time.monotonic() + _SETTLED
-    while not _is_completed(caller, served, task_id):
+    task = served.wire(Binding.JSONRPC).get(task_id)
+    while caller.ask(task).fault(Operation.GET) is not None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"task {task_id} is not completed after {_SETTLED:.0f} s")
         time.sleep(_POLL)
     caller.close()
     return task_id
-
-
-def _is_completed(caller: Caller, served: Running, task_id: str) -> bool:
-    reply = caller.ask(served.wire(Binding.JSONRPC).get(task_id))
-    return EXPECTED[Operation.GET] in reply.body
 
 
 def _holds(served: Running, task_id: str) -> bool:
