@@ -79,10 +79,7 @@ def show_task(
     from dragoman.protocol.protojson import timestamp_text
 
     operator = _open(data, config)
-    found = operator.find(task_id)
-    if found is None:
-        refuse(f"there is no task {task_id} here; `dragoman tasks list` shows what there is", 1)
-    scope, fold = found
+    scope, fold = _find(operator, task_id)
     events = [
         {
             "seq": str(event.seq),
@@ -124,11 +121,9 @@ def cancel_task(
     from dragoman.model.errors import DragomanError
 
     operator = _open(data, config)
-    found = operator.find(task_id)
-    if found is None:
-        refuse(f"there is no task {task_id} here; `dragoman tasks list` shows what there is", 1)
+    scope, _ = _find(operator, task_id)
     try:
-        operator.cancel(found[0], task_id)
+        operator.cancel(scope, task_id)
     except DragomanError as error:
         refuse(error.message, 1)
     operator.close()
@@ -146,6 +141,14 @@ def _open(data: Path, config: Path | None) -> Any:
         refuse(error)
     except StoreError as error:
         refuse(error, 1)
+
+
+def _find(operator: Any, task_id: str) -> Any:
+    """A task's scope and what it has become; ends the command if there is no such task."""
+    found = operator.find(task_id)
+    if found is None:
+        refuse(f"there is no task {task_id} here; `dragoman tasks list` shows what there is", 1)
+    return found
 
 
 def _describe(change: object) -> str:
