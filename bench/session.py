@@ -9,6 +9,7 @@ machine favours nobody. Ratios are taken within a round.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from bench.arguments import Options
 from bench.environments import Unavailable
@@ -48,6 +49,15 @@ class Session:
             shift = number % len(servers) if servers else 0
             for server in servers[shift:] + servers[:shift]:
                 yield number, server
+
+    def measure(
+        self, scenario: str, servers: list[Server], measure: Callable[[Server, int], Sample]
+    ) -> list[Sample]:
+        """What `measure` gives for each of the servers, by the server and the number of the round."""
+        return [
+            self.take(scenario, server.name, number, partial(measure, server, number))
+            for number, server in self.rounds(servers)
+        ]
 
     def note(self, text: str) -> None:
         """Say `text` now and once more in the report; the same text only once."""

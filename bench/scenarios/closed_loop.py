@@ -36,15 +36,7 @@ _SETTLED = 10.0  # seconds for the last of them to be completed
 def closed_loop(session: Session, operation: Operation) -> list[Sample]:
     """Load every server with `operation`, round by round."""
     servers = session.servers(operation, PEERS_OF[operation])
-    return [
-        session.take(
-            operation,
-            server.name,
-            number,
-            partial(_measure, session, operation, server, number),
-        )
-        for number, server in session.rounds(servers)
-    ]
+    return session.measure(operation, servers, partial(_measure, session, operation))
 
 
 def _measure(session: Session, operation: Operation, server: Server, number: int) -> Sample:

@@ -7,7 +7,6 @@ again on the same files, and asked for the task.
 
 import signal
 import time
-from functools import partial
 
 from bench.processes import Running, scratch_folder, start
 from bench.replies import WrongReply
@@ -22,10 +21,7 @@ _POLL = 0.01
 
 def exact(session: Session) -> list[Sample]:
     """Ask every server, round by round."""
-    return [
-        session.take("exact", server.name, number, partial(_ask, server, number))
-        for number, server in session.rounds(session.servers(Operation.IMMEDIATE))
-    ]
+    return session.measure("exact", session.servers(Operation.IMMEDIATE), _ask)
 
 
 def _ask(server: Server, number: int) -> Sample:

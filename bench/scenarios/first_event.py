@@ -22,10 +22,7 @@ _LIMIT = 120.0  # seconds a round
 def first_event(session: Session) -> list[Sample]:
     """Time every server, round by round."""
     servers = session.servers(Operation.STREAM)
-    return [
-        session.take(SCENARIO, server.name, number, partial(_measure, session, server, number))
-        for number, server in session.rounds(servers)
-    ]
+    return session.measure(SCENARIO, servers, partial(_measure, session))
 
 
 def _measure(session: Session, server: Server, number: int) -> Sample:

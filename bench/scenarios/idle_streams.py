@@ -34,10 +34,7 @@ def idle_streams(session: Session) -> list[Sample]:
     # fasta2a works on one task at a time, so a second held task would never begin.
     peers = ("a2a-sdk", "js") if session.options.own_tasks else PEERS
     servers = session.servers(Operation.SUBSCRIBE, peers)
-    return [
-        session.take(SCENARIO, server.name, number, partial(_measure, session, server, number))
-        for number, server in session.rounds(servers)
-    ]
+    return session.measure(SCENARIO, servers, partial(_measure, session))
 
 
 def _measure(session: Session, server: Server, number: int) -> Sample:

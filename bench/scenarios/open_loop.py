@@ -30,10 +30,7 @@ _GRACE = 45.0  # seconds that the generator may take beyond its sending
 def open_loop(session: Session) -> list[Sample]:
     """Measure every server, round by round."""
     servers = session.servers(Operation.SEND, ())
-    return [
-        session.take(SCENARIO, server.name, number, partial(_measure, session, server, number))
-        for number, server in session.rounds(servers)
-    ]
+    return session.measure(SCENARIO, servers, partial(_measure, session))
 
 
 def _measure(session: Session, server: Server, number: int) -> Sample:

@@ -29,10 +29,7 @@ def starting(session: Session) -> list[Sample]:
                 pass
         except FAULTS:
             continue  # the first round will tell
-    return [
-        session.take("start", server.name, number, partial(_start, server, number))
-        for number, server in session.rounds(servers)
-    ]
+    return session.measure("start", servers, _start)
 
 
 def restarting(session: Session) -> list[Sample]:
