@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import uvicorn
 import uvloop
 
@@ -24,13 +25,14 @@ from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.bindings.pipeline import Pipeline
-from dragoman.cards import CardFile, interfaces
+from dragoman.cards import CardFile, combined, interfaces
 from dragoman.config import Config, ConfigError, host_and_port, is_loopback, seconds
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.ports import Commit
 from dragoman.model import Received, Resumed
 from dragoman.model.errors import Unavailable
+from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
 from dragoman.stores.sqlite import SqliteStore
@@ -62,6 +64,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
                 "on_lost_worker",
                 "max_attempts",
                 "max_runs",
+                "legacy_card",
             )
             if getattr(table, name) is not None
         }
@@ -215,9 +218,17 @@ def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], 
     chosen = _versions(agent, config, versions)
     card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()))
     now = time.time()
-    cards = {version: CardFile(spec.encode_card(card), now) for version, spec in chosen.items()}
+    forms = {version: spec.card(card) for version, spec in chosen.items()}
+    newest = next(iter(chosen))
+    unnamed = UNNAMED if agent.settings.legacy_card and UNNAMED in chosen else newest
+    shared = forms[newest] if unnamed == newest else combined(forms[newest], forms[unnamed])
     return ServedAgent(
-        id=agent.id, settings=agent.settings, versions=chosen, cards=cards, unnamed=next(iter(chosen))
+        id=agent.id,
+        settings=agent.settings,
+        versions=chosen,
+        cards={version: CardFile(msgspec.json.encode(form), now) for version, form in forms.items()},
+        unnamed=unnamed,
+        unnamed_card=CardFile(msgspec.json.encode(shared), now),
     )
 
 

@@ -76,6 +76,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     max_attempts: int | None = None
     deadline: str | None = None
     max_runs: int | None = None
+    legacy_card: bool | None = None
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

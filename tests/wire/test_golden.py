@@ -42,12 +42,13 @@ from dragoman.model.operation import (
 )
 from dragoman.protocol import negotiation
 from dragoman.protocol.protojson import parse
-from dragoman.protocol.spec import HttpCall
+from dragoman.protocol.spec import HttpCall, Occasion
 from dragoman.protocol.v1_0 import SPEC
 from dragoman.stores.sqlite import records
 from tests.wire.golden import FOLDER, Golden, cases, document, golden
 from tests.wire.sameness import exact, shape
 
+CODEC = SPEC.jsonrpc.codec
 CASES = cases("v1_0")
 REQUESTS = {
     Operation.SEND_MESSAGE: SendMessage,
@@ -58,13 +59,13 @@ REQUESTS = {
     Operation.SUBSCRIBE_TO_TASK: SubscribeToTask,
 }
 RESULTS: dict[str, tuple[type[Any], Callable[[Any], bytes]]] = {
-    "Task answer": (Task, SPEC.encode_answer),
-    "Message answer": (Message, SPEC.encode_answer),
-    "Task": (Task, SPEC.encode_task),
-    "TaskPage": (TaskPage, SPEC.encode_page),
-    "Task item": (Task, SPEC.encode_item),
-    "Message item": (Message, SPEC.encode_item),
-    "TaskEvent": (TaskEvent, SPEC.encode_item),
+    "Task answer": (Task, CODEC.answer),
+    "Message answer": (Message, CODEC.answer),
+    "Task": (Task, CODEC.task),
+    "TaskPage": (TaskPage, CODEC.page),
+    "Task item": (Task, lambda item: CODEC.item(item, False)),
+    "Message item": (Message, lambda item: CODEC.item(item, False)),
+    "TaskEvent": (TaskEvent, lambda item: CODEC.item(item, False)),
 }
 
 
@@ -139,7 +140,7 @@ def test_a_message_of_all_kinds_survives_wire_model_storage_model_and_wire_uncha
     read = records.decode_change(records.encode(Received(request.message, TaskState.SUBMITTED)))
     assert read == Received(request.message, TaskState.SUBMITTED)
     assert isinstance(read, Received)
-    answer = document(SPEC.encode_answer(read.message))
+    answer = document(CODEC.answer(read.message))
     assert shape(answer) == shape({"message": sent["message"]})
 
     again = SPEC.jsonrpc.methods["SendMessage"].decode(answer, "demo")
@@ -170,7 +171,7 @@ ERRORS: dict[str, DragomanError] = {
 def test_an_error_is_written_as_the_standard_has_it(name: str) -> None:
     wanted = json.loads((FOLDER / "v1_0/_errors.json").read_bytes())[name]
     (dialect,) = SPEC.http
-    reply = dialect.encode_error(ERRORS[name])
+    reply = dialect.encode_error(ERRORS[name], Occasion("/agents/demo/message:send", "r-1"))
     assert (reply.status, reply.content_type) == (wanted["http"], "application/json")
     assert json.loads(reply.body) == wanted["document"]
     assert json.loads(SPEC.jsonrpc.encode_error(ERRORS[name])) == wanted["jsonrpc"]
@@ -210,4 +211,4 @@ def test_a_card_is_written_as_the_standard_has_it() -> None:
         icon_url="https://example.org/icon.png",
     )
     wanted = json.loads((FOLDER / "v1_0/_agent_card.json").read_bytes())
-    assert json.loads(SPEC.encode_card(card)) == wanted
+    assert SPEC.card(card) == wanted

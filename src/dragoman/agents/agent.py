@@ -65,6 +65,7 @@ class Agent:
         max_attempts: int = 3,
         deadline: float = 3600.0,
         max_runs: int = 100,
+        legacy_card: bool = True,
         place: str = "",
     ) -> None:
         """Describe an agent.
@@ -86,6 +87,7 @@ class Agent:
             max_attempts: how often a run is entered at most.
             deadline: seconds after which a run is ended as FAILED.
             max_runs: runs at a time; further ones wait.
+            legacy_card: let a card that is asked for without a version have the members that A2A 0.3 callers need.
             place: file and line to name in messages; those of the call if left out.
 
         Raises:
@@ -119,6 +121,7 @@ class Agent:
             max_attempts=max_attempts,
             deadline=deadline,
             max_runs=max_runs,
+            legacy_card=legacy_card,
         )
         self._runner: Runner | None = None
         self._startup: list[Hook] = []

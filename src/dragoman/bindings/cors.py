@@ -19,6 +19,7 @@ METHODS = ("GET", "HEAD", "POST", "DELETE")
 REQUEST_HEADERS = (
     "A2A-Version",
     "A2A-Extensions",
+    "X-A2A-Extensions",
     "Content-Type",
     "Authorization",
     "Last-Event-ID",
@@ -31,6 +32,7 @@ REPLY_HEADERS = (
     "X-Request-Id",
     "Idempotent-Replayed",
     "A2A-Extensions",
+    "X-A2A-Extensions",
     "Retry-After",
     "ETag",
 )

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model.errors import AgentNotFound
+from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.spec import HttpDialect, ProtocolSpec
 
 
@@ -26,8 +27,8 @@ class CardForm(Protocol):
 class ServedAgent(Struct, frozen=True, kw_only=True):
     """An agent that is served.
 
-    `versions` are those it is served in, newest first; `cards` holds the form of its card for each; `unnamed` is
-    the version whose form is served to a request that names none.
+    `versions` are those it is served in, newest first; `cards` holds the pure form of its card for each.
+    `unnamed_card` is the form for a request that names no version, and `unnamed` the version that it counts as.
     """
 
     id: str
@@ -35,6 +36,7 @@ class ServedAgent(Struct, frozen=True, kw_only=True):
     versions: Mapping[str, ProtocolSpec]
     cards: Mapping[str, CardForm]
     unnamed: str
+    unnamed_card: CardForm
 
 
 class Directory:
@@ -53,6 +55,7 @@ class Directory:
         self.agents = agents
         self.versions = versions
         self.newest = next(iter(versions.values()))
+        self.unnamed = UNNAMED if UNNAMED in versions else self.newest.version
         self.default = default
         self._by_mount: dict[str, dict[str, HttpDialect]] = {}
         for spec in versions.values():

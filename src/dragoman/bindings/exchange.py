@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.model.errors import DragomanError, InvalidRequest
 from dragoman.protocol.headers import Headers
+from dragoman.protocol.spec import Codec
 
 HeaderList = list[tuple[bytes, bytes]]
 
@@ -87,10 +88,15 @@ class StreamReply(Struct):
 class Form(Protocol):
     """How answers and errors are written for one request.
 
-    `media_types` are those in which a whole answer may come.
+    `media_types` are those in which a whole answer may come; `codec` writes results.
     """
 
     media_types: tuple[str, ...]
+
+    @property
+    def codec(self) -> Codec:
+        """What writes the results."""
+        ...
 
     def headers(self) -> HeaderList:
         """Return the headers that every reply of this form has, beside its Content-Type."""

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from dragoman.bindings.directory import CardForm, Directory
+from dragoman.bindings.directory import CardForm, Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.bindings.forms import HttpForm
-from dragoman.model.errors import AgentNotFound, MethodNotAllowed, VersionNotSupported
+from dragoman.model.errors import MethodNotAllowed, VersionNotSupported
 from dragoman.protocol import media
 from dragoman.protocol.negotiation import http_version, requested_version
 from dragoman.telemetry.metrics import REJECTED, Metrics
@@ -73,33 +73,45 @@ class FixedEndpoints:
         )
 
     def card(self, exchange: Exchange, agent_id: str) -> Reply:
-        """Return an agent's card in the form that is asked for.
+        """Return an agent's card in the form that is asked for: of a version alone, or for everybody.
 
         Raises:
             MethodNotAllowed, AgentNotFound, VersionNotSupported.
         """
-        exchange.route = CARD_PATH
-        exchange.operation = "GetAgentCard"
         agent = self._directory.agents.get(agent_id)
         version = self.negotiate(exchange, agent.cards if agent else self._directory.versions)
-        if version is None:
-            version = agent.unnamed if agent else self._directory.newest.version
-            exchange.version = version
-            exchange.form = HttpForm(self._directory.versions[version].http[0], version)
+        if version is not None:
+            return self.card_of(exchange, agent_id, version)
+        self._speak(exchange, agent.unnamed if agent else self._directory.unnamed)
+        return self._card(exchange, agent_id, lambda found: found.unnamed_card)
+
+    def card_of(self, exchange: Exchange, agent_id: str, version: str) -> Reply:
+        """Return an agent's card in the form of the version that was negotiated.
+
+        Raises:
+            MethodNotAllowed, AgentNotFound.
+        """
+        return self._card(exchange, agent_id, lambda found: found.cards[version])
+
+    def _card(self, exchange: Exchange, agent_id: str, form: Callable[[ServedAgent], CardForm]) -> Reply:
+        exchange.route = CARD_PATH
+        exchange.operation = "GetAgentCard"
         _check_reading(exchange)
-        if agent is None:
-            raise AgentNotFound("There is no such agent here")
+        agent = self._directory.find(agent_id)
         exchange.agent = agent.id
-        wants_a2a = media.names(exchange.request.headers.get(b"accept"), media.A2A_JSON)
-        return _kept(exchange, agent.cards[version], media.A2A_JSON if wants_a2a else media.JSON)
+        known = exchange.form.media_types
+        wants_a2a = media.A2A_JSON in known and media.names(
+            exchange.request.headers.get(b"accept"), media.A2A_JSON
+        )
+        return _kept(exchange, form(agent), media.A2A_JSON if wants_a2a else media.JSON)
 
     def _description(self, exchange: Exchange) -> Reply:
         """Return the OpenAPI document of a version: the one that is asked for, or the newest."""
         exchange.route = OPENAPI_PATH
         version = self.negotiate(exchange, self._descriptions)
         if version is None:
-            version = exchange.version = next(iter(self._descriptions))
-            exchange.form = HttpForm(self._directory.versions[version].http[0], version)
+            version = next(iter(self._descriptions))
+            self._speak(exchange, version)
         _check_reading(exchange)
         return _kept(exchange, self._descriptions[version], media.JSON)
 
@@ -116,12 +128,15 @@ class FixedEndpoints:
             )
             if named is None:
                 return None
-            exchange.version = http_version(named, served)
+            self._speak(exchange, http_version(named, served))
         except VersionNotSupported:
             exchange.version = REJECTED
             raise
-        exchange.form = HttpForm(self._directory.versions[exchange.version].http[0], exchange.version)
         return exchange.version
+
+    def _speak(self, exchange: Exchange, version: str) -> None:
+        exchange.version = version
+        exchange.form = HttpForm(self._directory.versions[version].http[0], version, exchange.request)
 
 
 def _kept(exchange: Exchange, form: CardForm, content_type: str) -> Reply:

@@ -1,6 +1,6 @@
 """The form that an answer takes: decided as soon as a request is negotiated, so that every error has it too."""
 
-from dragoman.bindings.exchange import HeaderList, Reply
+from dragoman.bindings.exchange import HeaderList, RawRequest, Reply
 from dragoman.bindings.sse import one_line
 from dragoman.model.errors import (
     BodyTooLarge,
@@ -13,7 +13,7 @@ from dragoman.model.errors import (
 )
 from dragoman.protocol.jsonrpc import error_frame, result_frame
 from dragoman.protocol.media import JSON
-from dragoman.protocol.spec import HttpDialect, JsonRpcDialect
+from dragoman.protocol.spec import Codec, ErrorReply, HttpDialect, JsonRpcDialect, Occasion
 
 VARY = (b"vary", b"A2A-Version, Accept")
 
@@ -21,13 +21,21 @@ VARY = (b"vary", b"A2A-Version, Accept")
 class HttpForm:
     """HTTP+JSON in one dialect. `version` is empty while the request is not, or could not be, negotiated."""
 
-    __slots__ = ("content_type", "dialect", "media_types", "version")
+    __slots__ = ("content_type", "dialect", "media_types", "request", "version")
 
-    def __init__(self, dialect: HttpDialect, version: str, content_type: str = JSON) -> None:
+    def __init__(
+        self, dialect: HttpDialect, version: str, request: RawRequest, content_type: str = JSON
+    ) -> None:
         self.dialect = dialect
         self.version = version
+        self.request = request
         self.content_type = content_type
         self.media_types = dialect.media_types
+
+    @property
+    def codec(self) -> Codec:
+        """See `Form`."""
+        return self.dialect.codec
 
     def headers(self) -> HeaderList:
         """See `Form`."""
@@ -39,7 +47,7 @@ class HttpForm:
 
     def failure(self, error: DragomanError) -> Reply:
         """See `Form`."""
-        written = self.dialect.encode_error(error)
+        written = self._written(error)
         content_type = self.content_type if written.content_type == JSON else written.content_type
         headers = [(b"content-type", content_type.encode()), *self.headers(), *error_headers(error)]
         return Reply(written.status, headers, written.body)
@@ -50,7 +58,10 @@ class HttpForm:
 
     def stream_failure(self, error: DragomanError) -> tuple[bytes | None, bytes]:
         """See `Form`."""
-        return b"error", self.dialect.encode_error(error).body
+        return b"error", self._written(error).body
+
+    def _written(self, error: DragomanError) -> ErrorReply:
+        return self.dialect.encode_error(error, Occasion(self.request.path, self.request.id))
 
 
 class JsonRpcForm:
@@ -58,17 +69,26 @@ class JsonRpcForm:
 
     Attributes:
         id: the request's id as JSON text, `null` until the envelope is read.
+        named: whether the request itself named the version.
         answers: whether the envelope was read: from then on an error is an answer, with HTTP status 200.
     """
 
-    __slots__ = ("answers", "dialect", "id", "media_types", "version")
+    __slots__ = ("answers", "dialect", "id", "media_types", "named", "version")
 
-    def __init__(self, dialect: JsonRpcDialect, version: str, identifier: bytes = b"null") -> None:
+    def __init__(
+        self, dialect: JsonRpcDialect, version: str, identifier: bytes = b"null", *, named: bool = True
+    ) -> None:
         self.dialect = dialect
         self.version = version
+        self.named = named
         self.id = identifier
         self.answers = False
         self.media_types: tuple[str, ...] = (JSON,)
+
+    @property
+    def codec(self) -> Codec:
+        """See `Form`."""
+        return self.dialect.codec
 
     def headers(self) -> HeaderList:
         """See `Form`."""

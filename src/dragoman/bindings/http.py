@@ -65,12 +65,12 @@ class HttpBinding:
             raise
         exchange.version = version
         dialect = dialects[version]
-        exchange.form = HttpForm(dialect, version, self._answer_type(request, dialect))
+        exchange.form = HttpForm(dialect, version, request, self._answer_type(request, dialect))
         return version, dialect
 
-    def refusal_form(self) -> HttpForm:
+    def refusal_form(self, request: RawRequest) -> HttpForm:
         """Return the form of errors before anything was negotiated: the newest version's."""
-        return HttpForm(self._directory.newest.http[0], "")
+        return HttpForm(self._directory.newest.http[0], "", request)
 
     async def decode(
         self, exchange: Exchange, agent_id: str, path: str, version: str, dialect: HttpDialect

@@ -5,6 +5,7 @@ from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
 from dragoman.bindings.http import Decoded, aside
 from dragoman.model.errors import (
+    DragomanError,
     FieldViolation,
     InvalidParams,
     MethodNotAllowed,
@@ -13,9 +14,8 @@ from dragoman.model.errors import (
 )
 from dragoman.protocol import media
 from dragoman.protocol.jsonrpc import Envelope, read_envelope, request_id
-from dragoman.protocol.negotiation import jsonrpc_version, requested_version
+from dragoman.protocol.negotiation import jsonrpc_version, requested_version, unsupported
 from dragoman.protocol.protojson import parse
-from dragoman.protocol.spec import ProtocolSpec
 from dragoman.telemetry.metrics import REJECTED
 
 
@@ -43,7 +43,7 @@ class JsonRpcBinding:
             exchange.form = form = JsonRpcForm(self._directory.newest.jsonrpc, "")
             return form, error
         exchange.version = version
-        exchange.form = form = JsonRpcForm(served[version].jsonrpc, version)
+        exchange.form = form = JsonRpcForm(served[version].jsonrpc, version, named=requested is not None)
         return form, None
 
     async def decode(
@@ -80,16 +80,29 @@ class JsonRpcBinding:
         spec = agent.versions[form.version]
         method = spec.jsonrpc.methods.get(envelope.method)
         if method is None:
-            raise self._unknown(envelope, agent, spec)
+            raise self._unknown(exchange, form, envelope, agent)
         exchange.operation = method.operation.value
         asked = await aside(body, lambda: method.decode(envelope.params, agent_id))
         return Decoded(agent, spec, method.operation, asked)
 
-    def _unknown(self, envelope: Envelope, agent: ServedAgent, spec: ProtocolSpec) -> MethodNotFound:
-        for other in agent.versions.values():
-            if envelope.method in other.jsonrpc.methods:
-                return MethodNotFound(
-                    f"{envelope.method} is a method of A2A {other.version}, but the request speaks {spec.version}; "
-                    "its A2A-Version header must match"
-                )
-        return MethodNotFound(f"There is no such method in A2A {spec.version}")
+    def _unknown(
+        self, exchange: Exchange, form: JsonRpcForm, envelope: Envelope, agent: ServedAgent
+    ) -> DragomanError:
+        """Return the refusal of a method that the version of the request does not have."""
+        others = [
+            spec.version
+            for spec in self._directory.versions.values()
+            if envelope.method in spec.jsonrpc.methods
+        ]
+        if not others:
+            return MethodNotFound(f"There is no such method in A2A {form.version}")
+        if form.named:
+            return MethodNotFound(
+                f"{envelope.method} is a method of A2A {others[0]}, but the request speaks {form.version}; "
+                "its A2A-Version header must match"
+            )
+        # No version was named, which stands for an older one: that must never be taken for consent to it.
+        exchange.version = REJECTED
+        exchange.form = refused = JsonRpcForm(self._directory.newest.jsonrpc, "", form.id)
+        refused.answers = True
+        return unsupported(None, agent.versions)

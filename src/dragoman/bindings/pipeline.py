@@ -69,7 +69,7 @@ class Pipeline:
 
     def open(self, request: RawRequest) -> Exchange:
         """Return what is known of a request at first; its errors have the newest version's form."""
-        return Exchange(request, self._http.refusal_form())
+        return Exchange(request, self._http.refusal_form(request))
 
     def close(self, exchange: Exchange, reply: Reply | StreamReply, began: float) -> None:
         """Give a reply its request id, and note it in the metrics and the log.
@@ -118,6 +118,8 @@ class Pipeline:
             decoded = await self._jsonrpc.decode(exchange, agent_id, form, refusal)
         else:
             version, dialect = self._http.negotiate(exchange, agent_id, rest)
+            if rest[len(dialect.mount) :] in dialect.card_paths:
+                return self._fixed.card_of(exchange, agent_id, version)
             principal = self._identify(exchange)
             decoded = await self._http.decode(exchange, agent_id, rest, version, dialect)
         return await self._perform(exchange, decoded, principal)
@@ -135,7 +137,8 @@ class Pipeline:
             scope=Scope(principal.tenant, principal.name, agent.id),
             settings=agent.settings,
             extensions=activated(
-                _requested_extensions(exchange.request), agent.settings.capabilities.extensions
+                _requested_extensions(exchange.request, decoded.spec),
+                agent.settings.capabilities.extensions,
             ),
         )
         asked = decoded.request
@@ -149,9 +152,10 @@ class Pipeline:
         if not decoded.operation.writes:
             # Only now: what cannot be read is told as such, whatever the caller accepts.
             self._check_acceptable(exchange, decoded)
-        reply = self._reply(exchange, decoded.spec, result)
+        reply = self._reply(exchange, result)
         if call.extensions:
-            reply.headers.append((b"a2a-extensions", ", ".join(call.extensions).encode()))
+            named = decoded.spec.extension_headers[0]
+            reply.headers.append((named, ", ".join(call.extensions).encode()))
         return reply
 
     def _check_acceptable(self, exchange: Exchange, decoded: Decoded) -> None:
@@ -161,30 +165,30 @@ class Pipeline:
         if not media.accepts(exchange.request.headers.get(b"accept"), known):
             raise NotAcceptable(f"This reply comes as {' or '.join(known)}; name one of these in Accept")
 
-    def _reply(self, exchange: Exchange, spec: ProtocolSpec, result: Any) -> Reply | StreamReply:
+    def _reply(self, exchange: Exchange, result: Any) -> Reply | StreamReply:
         form = exchange.form
+        codec = form.codec
         match result:
             case Answer():
                 if isinstance(result.result, Task):
                     exchange.task_id = result.result.id
-                reply = form.success(spec.encode_answer(result.result))
+                reply = form.success(codec.answer(result.result))
                 return _replayed(reply, result.replayed)
             case Task():
                 exchange.task_id = result.id
-                return form.success(spec.encode_task(result))
+                return form.success(codec.task(result))
             case TaskPage():
-                return form.success(spec.encode_page(result))
+                return form.success(codec.page(result))
             case EventStream():
                 exchange.task_id = result.task_id
-                frames = self._frames(exchange.request, form, spec, result)
+                frames = self._frames(exchange.request, form, result)
                 stream = StreamReply([*sse.HEADERS, *form.headers()], frames, result.release)
                 return _replayed(stream, result.replayed)
             case _:
                 raise TypeError(f"no binding knows the result {type(result).__name__}")
 
-    async def _frames(
-        self, request: RawRequest, form: Form, spec: ProtocolSpec, stream: EventStream
-    ) -> AsyncGenerator[bytes]:
+    async def _frames(self, request: RawRequest, form: Form, stream: EventStream) -> AsyncGenerator[bytes]:
+        codec = form.codec
         try:
             async with aclosing(stream.items) as items:
                 async for item in items:
@@ -193,11 +197,12 @@ class Pipeline:
                         continue
                     value = item.value
                     if isinstance(value, Committed):
-                        text = value.forms.get(spec.version)
+                        kept = (codec.name, item.last)
+                        text = value.forms.get(kept)
                         if text is None:
-                            text = value.forms[spec.version] = sse.one_line(spec.encode_item(value.event))
+                            text = value.forms[kept] = sse.one_line(codec.item(value.event, item.last))
                     else:
-                        text = sse.one_line(spec.encode_item(value))
+                        text = sse.one_line(codec.item(value, item.last))
                     yield sse.frame(form.stream_data(text), event_id=item.seq)
         except DragomanError as error:
             yield self._last_frame(form, error)
@@ -214,8 +219,8 @@ class Pipeline:
         return exchange.form.failure(error)
 
 
-def _requested_extensions(request: RawRequest) -> list[str]:
-    values = request.headers.all(b"a2a-extensions")
+def _requested_extensions(request: RawRequest, spec: ProtocolSpec) -> list[str]:
+    values = [value for name in spec.extension_headers for value in request.headers.all(name)]
     return [uri.strip() for value in values for uri in value.decode("latin-1").split(",") if uri.strip()]
 
 

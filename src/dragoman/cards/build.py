@@ -1,6 +1,7 @@
-"""The interfaces that an agent's card lists: exactly those that answer (A2A 1.0 §4.4.6)."""
+"""What makes up an agent's card: the interfaces that answer (A2A 1.0 §4.4.6), and one form for every generation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from dragoman.model import AgentInterface
 from dragoman.protocol.spec import ProtocolSpec
@@ -24,3 +25,22 @@ def interfaces(base_url: str, versions: Iterable[ProtocolSpec]) -> tuple[AgentIn
                 found.append(AgentInterface(url=url, binding=HTTP_JSON, version=spec.version))
         found.append(AgentInterface(url=f"{base_url}/rpc", binding=JSON_RPC, version=spec.version))
     return tuple(found)
+
+
+def combined(newer: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card that callers of two generations can read: what `newer` says, and the members only `older` has.
+
+    Objects inside it are combined alike, and so are the objects of arrays that are in both.
+    """
+    return {
+        **newer,
+        **{name: _both(newer[name], value) if name in newer else value for name, value in older.items()},
+    }
+
+
+def _both(newer: Any, older: Any) -> Any:
+    if isinstance(newer, Mapping) and isinstance(older, Mapping):
+        return combined(newer, older)
+    if isinstance(newer, list) and isinstance(older, list) and len(newer) == len(older):
+        return [_both(new, old) for new, old in zip(newer, older, strict=True)]
+    return newer

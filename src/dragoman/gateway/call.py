@@ -29,7 +29,8 @@ class Committed:
     Attributes:
         event: the event.
         size: its weight in bytes, roughly.
-        forms: its encodings, by the name of the wire form: each is made once, whoever asks first.
+        forms: its encodings, by the name of the wire form and whether the event is the last one of its stream:
+            each is made once, whoever asks first.
     """
 
     __slots__ = ("event", "forms", "size")
@@ -37,14 +38,18 @@ class Committed:
     def __init__(self, event: TaskEvent, size: int) -> None:
         self.event = event
         self.size = size
-        self.forms: dict[str, bytes] = {}
+        self.forms: dict[tuple[str, bool], bytes] = {}
 
 
 class StreamItem(Struct, frozen=True):
-    """One item of a stream: a task snapshot, a bare message or a committed event, and the event sequence it is at."""
+    """One item of a stream: a task snapshot, a bare message or a committed event, and the event sequence it is at.
+
+    `last`: the stream ends after it, because nothing more can follow or it is the caller's turn.
+    """
 
     seq: int
     value: Task | Message | Committed
+    last: bool = False
 
 
 class EventStream(Struct, frozen=True, kw_only=True):

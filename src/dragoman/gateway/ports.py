@@ -209,7 +209,10 @@ class TaskStore(Protocol):
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
-    """How an agent is served. Durations are seconds."""
+    """How an agent is served. Durations are seconds.
+
+    `legacy_card`: a card that is asked for without a version also has the members that older callers need.
+    """
 
     replies: str = "task"
     capabilities: Capabilities = Capabilities()
@@ -220,6 +223,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     deadline: float = 3600.0
     max_runs: int = 100
+    legacy_card: bool = True
 
 
 class Engine(Protocol):

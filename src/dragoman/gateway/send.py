@@ -105,7 +105,7 @@ class Sender:
                     fold.apply_all(item.event for item in pending)
                     pending = ()
             if fold.reply is not None:
-                yield StreamItem(fold.seq, fold.reply)
+                yield StreamItem(fold.seq, fold.reply, last=True)
                 return
             if not pending and not _is_shown(fold, call.settings):
                 raise _no_reply()

@@ -24,7 +24,8 @@ class Subscriber:
     async def subscribe(self, call: Call, request: SubscribeToTask) -> EventStream:
         """Return the stream of a task that is not finished: a snapshot, then what happens until it is.
 
-        With `last_event` the stream goes on after that event, without a snapshot, also on a finished task.
+        With `last_event` the stream goes on after that event, without a snapshot, also on a finished task. With
+        `also_finished` the stream of a finished task is its snapshot.
 
         Raises:
             TaskNotFound: there is none, or it is not the caller's.
@@ -38,7 +39,8 @@ class Subscriber:
             after = request.last_event
             if after is not None and not 0 < after <= fold.seq:
                 after = None
-            if after is None and fold.status is not None and fold.status.state.is_terminal:
+            refused = after is None and not request.also_finished
+            if refused and fold.status is not None and fold.status.state.is_terminal:
                 raise UnsupportedOperation(
                     f"Task {request.task_id} is finished ({fold.status.state.name}); read it with GetTask"
                 )
@@ -98,8 +100,13 @@ async def follow(
         snapshot_first: begin with a snapshot.
         pending: events after `fold` that the observer gave out already.
     """
+
+    def snapshot() -> StreamItem:
+        last = _ends(fold, ends_at_input)
+        return StreamItem(fold.seq, fold.task(history_length=history_length), last=last)
+
     if snapshot_first:
-        yield StreamItem(fold.seq, fold.task(history_length=history_length))
+        yield snapshot()
     while not _ends(fold, ends_at_input):
         batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, HEARTBEAT)
         pending = ()
@@ -108,16 +115,16 @@ async def follow(
             continue
         if batch is None:
             fold = await store.read(scope, fold.task_id)
-            yield StreamItem(fold.seq, fold.task(history_length=history_length))
+            yield snapshot()
             continue
         for item in batch:
             fold.apply(item.event)
             change = item.event.change
             if isinstance(change, Resumed):
                 # What the lost attempt had said no longer counts: show the task as it stands.
-                yield StreamItem(fold.seq, fold.task(history_length=history_length))
+                yield snapshot()
             elif not isinstance(change, Received) or change.state is not None:
-                yield StreamItem(item.event.seq, item)
+                yield StreamItem(item.event.seq, item, last=_ends(fold, ends_at_input))
 
 
 def _ends(fold: TaskFold, at_input: bool) -> bool:

@@ -82,10 +82,15 @@ class CancelTask(Struct, frozen=True, kw_only=True):
 
 
 class SubscribeToTask(Struct, frozen=True, kw_only=True):
-    """Follow a task (A2A 1.0 §3.1.6). `last_event` resumes after that event's sequence number."""
+    """Follow a task (A2A 1.0 §3.1.6).
+
+    `last_event` resumes after that event's sequence number. `also_finished` asks for the snapshot of a task that is
+    finished, and no more, instead of a refusal.
+    """
 
     task_id: str
     last_event: int | None = None
+    also_finished: bool = False
 
 
 class CapabilityRequest(Struct, frozen=True, kw_only=True):

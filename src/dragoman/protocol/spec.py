@@ -14,6 +14,27 @@ Json = dict[str, object]
 Query = Mapping[str, Sequence[str]]
 
 
+class Codec(Struct, frozen=True):
+    """How results are written, as JSON text: the answer to a send, a task, a page of tasks, one item of a stream.
+
+    `item` is also told whether the item is the last one of its stream. `name` is the codec's alone: what one codec
+    has written is kept under it for everybody who wants the same.
+    """
+
+    name: str
+    answer: Callable[[Task | Message], bytes]
+    task: Callable[[Task], bytes]
+    page: Callable[[TaskPage], bytes]
+    item: Callable[[Task | Message | TaskEvent, bool], bytes]
+
+
+class Occasion(Struct, frozen=True):
+    """The request that an error belongs to: its path, and the id under which the log knows it."""
+
+    path: str
+    request_id: str
+
+
 class ErrorReply(Struct, frozen=True):
     """An error as it goes over HTTP."""
 
@@ -92,13 +113,16 @@ class HttpDialect(Struct, frozen=True):
     """The HTTP+JSON binding of a version, in one of its dialects.
 
     `mount` is where it stands below an agent's base (`""`, `"/v1"`). `media_types` are those of requests; the
-    first is the one to answer with unless the caller names another.
+    first is the one to answer with unless the caller names another. The card stands at `card_paths` in the form of
+    this version alone. A dialect that is not `advertised` is served but not listed in cards.
     """
 
     mount: str
     routes: RouteTable
+    codec: Codec
     media_types: tuple[str, ...]
-    encode_error: Callable[[DragomanError], ErrorReply]
+    encode_error: Callable[[DragomanError, Occasion], ErrorReply]
+    card_paths: tuple[str, ...] = ()
     advertised: bool = True
 
 
@@ -113,6 +137,7 @@ class JsonRpcDialect(Struct, frozen=True):
     """The JSON-RPC binding of a version. `encode_error` returns the error object."""
 
     methods: Mapping[str, Method]
+    codec: Codec
     encode_error: Callable[[DragomanError], bytes]
     http_status: Callable[[DragomanError], int]
 
@@ -131,16 +156,15 @@ class Deployment(Struct, frozen=True):
 class ProtocolSpec(Struct, frozen=True):
     """A protocol version.
 
-    Encoders return JSON text: of a send's answer, a task, a page, one stream item, a card. `describe` returns the
-    OpenAPI document of the HTTP+JSON binding, if the version has one.
+    The first of the `http` dialects is the one for what belongs to no agent. `extension_headers`, in lower case, name the
+    extensions that a caller asks for; the first one is answered. `card` returns the card as a JSON object in the
+    form of this version alone. `describe` returns the OpenAPI document of the HTTP+JSON binding, if the version
+    has one.
     """
 
     version: str
     http: tuple[HttpDialect, ...]
     jsonrpc: JsonRpcDialect
-    encode_answer: Callable[[Task | Message], bytes]
-    encode_task: Callable[[Task], bytes]
-    encode_page: Callable[[TaskPage], bytes]
-    encode_item: Callable[[Task | Message | TaskEvent], bytes]
-    encode_card: Callable[[AgentCard], bytes]
+    card: Callable[[AgentCard], Json]
+    extension_headers: tuple[bytes, ...] = (b"a2a-extensions",)
     describe: Callable[[Deployment], bytes] | None = None

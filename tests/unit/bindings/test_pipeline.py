@@ -50,6 +50,7 @@ async def serving(world: World) -> AsyncIterator[tuple[Ask, io.BytesIO]]:
         versions={"1.0": SPEC},
         cards={"1.0": CardFile(b"{}", 0)},
         unnamed="1.0",
+        unnamed_card=CardFile(b"{}", 0),
     )
     directory = Directory({"demo": agent}, load_versions(), None)
     metrics = Metrics(load_versions(), lambda: ())

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import msgspec
-
 from dragoman.model import AgentCard, AgentInterface, Capabilities, Extension, Skill
 
 
-def encode_card(card: AgentCard) -> bytes:
+def encode_card(card: AgentCard) -> dict[str, Any]:
     """Return an AgentCard."""
     wire: dict[str, Any] = {
         "name": card.name,
@@ -15,8 +13,8 @@ def encode_card(card: AgentCard) -> bytes:
         "supportedInterfaces": [_interface(interface) for interface in card.interfaces],
         "version": card.version,
         "capabilities": _capabilities(card.capabilities),
-        "defaultInputModes": card.input_modes,
-        "defaultOutputModes": card.output_modes,
+        "defaultInputModes": list(card.input_modes),
+        "defaultOutputModes": list(card.output_modes),
         "skills": [_skill(skill) for skill in card.skills],
     }
     if card.provider is not None:
@@ -25,7 +23,7 @@ def encode_card(card: AgentCard) -> bytes:
         wire["documentationUrl"] = card.documentation_url
     if card.icon_url:
         wire["iconUrl"] = card.icon_url
-    return msgspec.json.encode(wire)
+    return wire
 
 
 def _interface(interface: AgentInterface) -> dict[str, Any]:

@@ -24,13 +24,9 @@ from dragoman.model import (
     UrlPart,
 )
 from dragoman.model.payload import ABSENT
+from dragoman.protocol import pages
 from dragoman.protocol.protojson import timestamp_text
-
-MAX_PAGE_BYTES = 1024 * 1024
-"""A page of tasks is cut to this size, but always holds one task."""
-
-_PAGE_FRAME = 1024
-"""Bytes of a page that are no tasks: its other members, and the envelope of a binding."""
+from dragoman.protocol.spec import Codec
 
 _to_json = msgspec.json.Encoder().encode
 _STATES: Mapping[TaskState, str] = MappingProxyType(
@@ -53,24 +49,18 @@ def encode_task(task: Task) -> bytes:
 
 def encode_page(page: TaskPage) -> bytes:
     """Return a ListTasksResponse. Its four members are always there, artifacts only where they were asked for."""
-    texts: list[bytes] = []
-    size = _PAGE_FRAME
-    for task in page.tasks:
-        text = _to_json(_task(task, listed=True))
-        size += len(text) + 1
-        if texts and size > MAX_PAGE_BYTES:
-            break
-        texts.append(text)
-    page = page.first(len(texts))
-    rest = {"nextPageToken": page.next_token, "pageSize": page.page_size, "totalSize": page.total}
-    return b'{"tasks":[' + b",".join(texts) + b"]," + _to_json(rest)[1:]
+    return pages.encode_page(page, lambda task: _to_json(_task(task, listed=True)))
 
 
-def encode_item(item: Task | Message | TaskEvent) -> bytes:
-    """Return a StreamResponse."""
+def encode_item(item: Task | Message | TaskEvent, last: bool = False) -> bytes:
+    """Return a StreamResponse. That an item is the last one shows by the end of the stream alone."""
     if isinstance(item, TaskEvent):
         return _to_json(_event(item))
     return encode_answer(item)
+
+
+CODEC = Codec(name="1.0", answer=encode_answer, task=encode_task, page=encode_page, item=encode_item)
+"""The one way of A2A 1.0 to write results."""
 
 
 def _event(event: TaskEvent) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from dragoman.model import errors
 from dragoman.model.errors import DragomanError
 from dragoman.protocol.media import JSON
-from dragoman.protocol.spec import ErrorReply
+from dragoman.protocol.spec import ErrorReply, Occasion
 
 DOMAIN = "a2a-protocol.org"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -64,8 +64,8 @@ def codes(error: DragomanError) -> Codes:
     return _INTERNAL
 
 
-def encode_http(error: DragomanError) -> ErrorReply:
-    """Return an error as a google.rpc.Status document."""
+def encode_http(error: DragomanError, occasion: Occasion) -> ErrorReply:
+    """Return an error as a google.rpc.Status document, which says nothing of the occasion."""
     known = codes(error)
     document = {
         "error": {

@@ -9,6 +9,7 @@ from dragoman.model.operation import CapabilityRequest, Operation, Request
 from dragoman.protocol.media import A2A_JSON, JSON
 from dragoman.protocol.spec import Endpoint, HttpCall, HttpDialect, RouteTable
 from dragoman.protocol.v1_0 import decode
+from dragoman.protocol.v1_0.encode import CODEC
 from dragoman.protocol.v1_0.errors import encode_http
 
 R = TypeVar("R", bound=Request)
@@ -102,4 +103,6 @@ ROUTES = RouteTable(
     }
 )
 
-DIALECT = HttpDialect(mount="", routes=ROUTES, media_types=(JSON, A2A_JSON), encode_error=encode_http)
+DIALECT = HttpDialect(
+    mount="", routes=ROUTES, codec=CODEC, media_types=(JSON, A2A_JSON), encode_error=encode_http
+)

@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.model.operation import CapabilityRequest, Operation, Request
 from dragoman.protocol.spec import JsonRpcDialect, Method
 from dragoman.protocol.v1_0 import decode
+from dragoman.protocol.v1_0.encode import CODEC
 from dragoman.protocol.v1_0.errors import encode_jsonrpc, http_status
 
 
@@ -32,4 +33,4 @@ METHODS: Mapping[str, Method] = MappingProxyType(
     }
 )
 
-DIALECT = JsonRpcDialect(methods=METHODS, encode_error=encode_jsonrpc, http_status=http_status)
+DIALECT = JsonRpcDialect(methods=METHODS, codec=CODEC, encode_error=encode_jsonrpc, http_status=http_status)

@@ -18,7 +18,7 @@ LEAST = AgentCard(
 
 
 def test_the_least_card_has_the_required_members_alone() -> None:
-    card = json.loads(encode_card(LEAST))
+    card = encode_card(LEAST)
     assert card.keys() == {
         "name",
         "description",
@@ -33,7 +33,7 @@ def test_the_least_card_has_the_required_members_alone() -> None:
 
 
 def test_capabilities_that_are_missing_are_said_to_be() -> None:
-    assert json.loads(encode_card(LEAST))["capabilities"] == {
+    assert encode_card(LEAST)["capabilities"] == {
         "streaming": False,
         "pushNotifications": False,
         "extendedAgentCard": False,
@@ -41,11 +41,7 @@ def test_capabilities_that_are_missing_are_said_to_be() -> None:
 
 
 def test_a_card_has_no_member_of_another_generation() -> None:
-    text = encode_card(LEAST).decode()
+    text = json.dumps(encode_card(LEAST), separators=(",", ":"))
     for member in ('"url":"https://a.example","preferredTransport', "additionalInterfaces", "security"):
         assert member not in text
     assert "kind" not in text
-
-
-def test_a_card_is_written_in_utf_8_as_it_is() -> None:
-    assert '"name":"Ä"'.encode() in encode_card(LEAST)

@@ -21,7 +21,8 @@ from dragoman.model import (
     TaskStatus,
     TextPart,
 )
-from dragoman.protocol.v1_0.encode import MAX_PAGE_BYTES, encode_item, encode_page, encode_task
+from dragoman.protocol.pages import MAX_PAGE_BYTES
+from dragoman.protocol.v1_0.encode import encode_item, encode_page, encode_task
 
 FILTERS = Filters(Scope("t", "p", "a"), None, None, None)
 MESSAGE = Message(message_id="m", role=Role.USER, parts=(TextPart(text="x"),))

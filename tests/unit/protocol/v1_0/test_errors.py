@@ -7,7 +7,10 @@ import pytest
 
 from dragoman.model import errors
 from dragoman.model.errors import DragomanError, FieldViolation, InvalidParams
+from dragoman.protocol.spec import Occasion
 from dragoman.protocol.v1_0.errors import TABLE, codes, encode_http, encode_jsonrpc, http_status
+
+OCCASION = Occasion("/agents/demo/message:send", "r-1")
 
 # The standard's own rows (A2A 1.0.1 §5.4, §9.5), and this server's for what the standard leaves open.
 EXPECTED = {
@@ -87,7 +90,7 @@ def test_an_error_has_the_codes_of_the_standard(name: str) -> None:
 def test_both_bindings_tell_the_same_error(name: str) -> None:
     error = sample(KINDS[name])
     code, http, status, reason = EXPECTED[name]
-    reply = encode_http(error)
+    reply = encode_http(error, OCCASION)
     document = json.loads(reply.body)["error"]
     assert (reply.status, reply.content_type) == (http, "application/json")
     assert (document["code"], document["status"], document["message"]) == (http, status, error.message)
@@ -124,6 +127,6 @@ def test_what_only_writers_of_runs_are_told_would_be_an_internal_error() -> None
 
 def test_texts_of_any_script_go_out_as_they_are() -> None:
     error = errors.UnsupportedOperation("größer\u2028\0", metadata={"a": "ü"})
-    document = json.loads(encode_http(error).body)
+    document = json.loads(encode_http(error, OCCASION).body)
     assert document["error"]["message"] == "größer\u2028\0"
     assert document["error"]["details"][0]["metadata"] == {"a": "ü"}
