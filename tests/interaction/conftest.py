@@ -27,6 +27,9 @@ body_time = "{BODY_SECONDS}s"
 python = "dragoman.agents.demo:demo"
 [agents.digest]
 python = "dragoman.agents.digest:digest"
+[agents.modern]
+python = "dragoman.agents.demo:demo"
+versions = ["1.0"]
 """
 
 

@@ -10,7 +10,7 @@ from tests.interaction.answers import Reply
 
 @dataclass(frozen=True)
 class Frame:
-    """One block of a stream between empty lines: an event, or a comment alone."""
+    """One event of a stream, or one comment, which is a line by itself."""
 
     id: str | None
     event: str | None
@@ -85,12 +85,16 @@ class Stream:
 
 
 def _frames(chunks: Iterator[bytes]) -> Iterator[Frame]:
-    """Cut bytes into blocks. Only LF ends a line here, so a stream that needs more lenience is not understood."""
+    """Cut bytes into frames. Only LF ends a line here, so a stream that needs more lenience is not understood."""
     waiting = b""
     for chunk in chunks:
         waiting += chunk
-        *blocks, waiting = waiting.split(b"\n\n")
-        for block in blocks:
+        while True:
+            ending = b"\n" if waiting.startswith(b":") else b"\n\n"
+            block, ended, rest = waiting.partition(ending)
+            if not ended:
+                break
+            waiting = rest
             yield _frame(block)
     assert not waiting, f"the stream ends inside a frame: {waiting[-200:]!r}"
 

@@ -27,7 +27,7 @@ version.http-exact        | http    | SPEC N2    | HTTP+JSON serves exactly Majo
 version.http-everywhere   | http    | SPEC N2    | a wrong version is refused first, on every path, known or not
 version.repeated          | both    | SPEC N2    | repeated version headers that agree count as one, others are refused
 version.supported-named   | both    | SPEC N2    | a refusal says what was asked for and what is served
-version.unnamed           | both    | SPEC N4    | no version, or an empty one, is 0.3, which this build refuses by name
+version.unnamed           | both    | SPEC N4    | no version, or an empty one, is 0.3, refused by name where it is off
 version.query             | both    | SPEC N2    | the query may name the version, and must agree with the header
 version.jsonrpc-patch     | jsonrpc | SPEC N4    | JSON-RPC takes patch revisions of 1.0
 version.jsonrpc-refused   | jsonrpc | SPEC N4    | JSON-RPC refuses other versions with -32009, under the request's id

@@ -14,9 +14,9 @@ CARD = "/agents/demo/.well-known/agent-card.json"
 AGENTS = ["demo", "digest", "hold", "still", "teller"]
 
 
-def card(http: HttpCaller, path: str = CARD, **headers: str) -> Reply:
-    """A card as it came; `_` stands for `-` in names of headers."""
-    return http.deliver(Request("GET", path).with_headers(**headers))
+def card(http: HttpCaller, path: str = CARD, **headers: str | None) -> Reply:
+    """A card as it came, in its 1.0 form unless `headers` (`_` stands for `-` in their names) say otherwise."""
+    return http.deliver(Request("GET", path, READY).with_headers(**headers))
 
 
 @covers("card.fields")
@@ -45,9 +45,9 @@ def test_a_card_declares_exactly_what_is_served(http: HttpCaller, agent: str, st
 
 
 @covers("card.pure")
-@pytest.mark.parametrize("version", [None, "1.0"])
-def test_a_card_is_in_the_form_of_1_0_and_says_so(http: HttpCaller, version: str | None) -> None:
-    reply = card(http, **({} if version is None else {"a2a_version": version}))
+@pytest.mark.parametrize(("agent", "version"), [("demo", "1.0"), ("modern", "1.0"), ("modern", None)])
+def test_a_card_is_in_the_form_of_1_0_and_says_so(http: HttpCaller, agent: str, version: str | None) -> None:
+    reply = card(http, CARD.replace("demo", agent), a2a_version=version)
     assert (reply.headers["a2a-version"], reply.headers["vary"]) == ("1.0", "A2A-Version, Accept")
     old = {"url", "preferredTransport", "additionalInterfaces", "protocolVersion", "security"}
     assert not old & set(reply.json())
@@ -58,7 +58,7 @@ def test_a_card_is_in_the_form_of_1_0_and_says_so(http: HttpCaller, version: str
 def test_every_interface_that_a_card_lists_answers(http: HttpCaller, agent: str) -> None:
     base = f"{http.origin}/agents/{agent}"
     listed = card(http, f"/agents/{agent}/.well-known/agent-card.json").json()["supportedInterfaces"]
-    assert listed == [
+    assert [entry for entry in listed if entry["protocolVersion"] == "1.0"] == [
         {"url": base, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
         {"url": f"{base}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
     ]
@@ -93,7 +93,9 @@ def test_a_card_that_the_asker_has_is_not_sent_again(http: HttpCaller, form: str
 @covers("card.conditional")
 @pytest.mark.parametrize("tag", ['"other"', "", "garbage", "é", '"'])
 def test_a_card_that_the_asker_has_not_is_sent(http: HttpCaller, tag: str) -> None:
-    answer = http.client.get(http.origin + CARD, headers={"If-None-Match": tag.encode()})
+    answer = http.client.get(
+        http.origin + CARD, headers={"A2A-Version": "1.0", "If-None-Match": tag.encode()}
+    )
     assert (answer.status_code, answer.content) == (200, card(http).body)
 
 
@@ -126,14 +128,15 @@ def test_a_card_is_in_a2a_json_if_the_asker_names_that(http: HttpCaller) -> None
 @covers("card.forms")
 def test_the_query_may_name_the_version_of_a_card(http: HttpCaller) -> None:
     assert card(http, f"{CARD}?A2A-Version=1.0").body == card(http).body
-    refused(card(http, f"{CARD}?A2A-Version=0.3"), VERSION)
-    refused(card(http, a2a_version="0.3"), VERSION)
+    assert card(http, f"{CARD}?A2A-Version=1.0", a2a_version=None).body == card(http).body
+    refused(card(http, f"{CARD}?A2A-Version=0.2", a2a_version=None), VERSION)
+    refused(card(http, a2a_version="0.2"), VERSION)
 
 
 @covers("card.head", "voice.70")
 def test_head_of_a_card_has_the_headers_of_get_and_no_body(http: HttpCaller) -> None:
     whole = card(http)
-    head = http.deliver(Request("HEAD", CARD))
+    head = http.deliver(Request("HEAD", CARD, READY))
     assert (head.status, head.body) == (200, b"")
     for name in (
         "content-type",
@@ -145,7 +148,9 @@ def test_head_of_a_card_has_the_headers_of_get_and_no_body(http: HttpCaller) -> 
         "a2a-version",
     ):
         assert head.headers[name] == whole.headers[name]
-    assert http.deliver(Request("HEAD", CARD, {"If-None-Match": whole.headers["etag"]})).status == 304
+    assert (
+        http.deliver(Request("HEAD", CARD, {**READY, "If-None-Match": whole.headers["etag"]})).status == 304
+    )
 
 
 @covers("card.refused")

@@ -22,7 +22,9 @@ PREFLIGHT = {
     "Access-Control-Request-Method": "POST",
     "Access-Control-Request-Headers": "a2a-version,content-type",
 }
-EXPOSED = "A2A-Version, X-Request-Id, Idempotent-Replayed, A2A-Extensions, Retry-After, ETag"
+EXPOSED = (
+    "A2A-Version, X-Request-Id, Idempotent-Replayed, A2A-Extensions, X-A2A-Extensions, Retry-After, ETag"
+)
 
 
 @contextmanager
@@ -95,7 +97,7 @@ def test_a_preflight_is_answered_on_every_path_without_a_version(
         "access-control-allow-origin": origin,
         "access-control-allow-methods": "GET, HEAD, POST, DELETE",
         "access-control-allow-headers": (
-            "A2A-Version, A2A-Extensions, Content-Type, Authorization, Last-Event-ID, X-Request-Id"
+            "A2A-Version, A2A-Extensions, X-A2A-Extensions, Content-Type, Authorization, Last-Event-ID, X-Request-Id"
         ),
         "access-control-max-age": "600",
     }

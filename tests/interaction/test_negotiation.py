@@ -1,17 +1,22 @@
-"""Version negotiation over HTTP+JSON and JSON-RPC. Only A2A 1.0 is served in this build, so 0.3 is refused by name."""
+"""Version negotiation over HTTP+JSON and JSON-RPC, of 1.0 and of what nobody serves."""
 
 from collections.abc import Callable
 
 import pytest
 
+from dragoman.protocol.registry import load_versions
 from tests.interaction.answers import ENVELOPE, NO_METHOD, VERSION, Reply, check_negotiated, refused
 from tests.interaction.callers import Caller, HttpCaller, Request, RpcCaller
 from tests.interaction.messages import send_params
 from tests.interaction.requirements import covers
 from tests.interaction.sockets import Socket
 
+SERVED = ",".join(load_versions())
+MODERN = "modern"
+"""An agent that the operator serves in 1.0 alone."""
+
 REFUSED = [
-    *("1", "1.0.0", "0.3.0", "v1.0", "01.0", "1.00", "2.0", "1.1", "1.7", "99.0", "0.3", "0.9"),
+    *("1", "1.0.0", "0.3.0", "v1.0", "01.0", "1.00", "2.0", "1.1", "1.7", "99.0", "0.30", "0.9"),
     *("latest", "1,0", "1.0,1.0", "1.0;q=1", "1.0 1.0", "+1.0", "1.0-rc1", "'1.0'", "x" * 5000),
 ]
 
@@ -52,9 +57,12 @@ def _names_refused_value(reply: Reply, value: str) -> list[str]:
     return named + long
 
 
-def _check_all(http: HttpCaller, paths: list[tuple[str, str]], version: str | None) -> None:
+def _check_all(
+    http: HttpCaller, paths: list[tuple[str, str]], version: str | None, agent: str = "demo"
+) -> None:
     failures = []
-    for method, path in paths:
+    for method, listed in paths:
+        path = listed.replace("/demo/", f"/{agent}/")
         headers = {} if version is None else {"A2A-Version": version}
         reply = http.deliver(Request(method, path, headers))
         try:
@@ -63,7 +71,7 @@ def _check_all(http: HttpCaller, paths: list[tuple[str, str]], version: str | No
                 check_negotiated(reply.headers, None)
             else:
                 metadata = refused(reply, VERSION)
-                assert metadata["supported"] == "1.0" and metadata["requested"]
+                assert metadata["supported"] in SERVED and metadata["requested"]
             assert not _names_refused_value(reply, version or "")
         except AssertionError as error:
             failures.append(f"{method} {path}: {str(error)[:300]}")
@@ -90,17 +98,18 @@ def test_cards_and_unknown_paths_refuse_a_wrong_version_before_anything_else(
 
 @covers("version.unnamed", "voice.6")
 @pytest.mark.usefixtures("nothing_stored")
-@pytest.mark.parametrize("version", [None, ""])
-def test_http_without_a_version_means_0_3_and_is_refused_by_name(
+@pytest.mark.parametrize("version", [None, "", "0.3"])
+def test_http_without_a_version_means_0_3_and_is_refused_by_name_where_that_is_switched_off(
     http: HttpCaller, version: str | None
 ) -> None:
-    _check_all(http, HTTP_PATHS, version)
+    paths = [pair for pair in HTTP_PATHS if "/demo/" in pair[1]]
+    _check_all(http, paths, version, MODERN)
 
 
 @covers("version.unnamed", "voice.6")
 @pytest.mark.usefixtures("nothing_stored")
 def test_a_call_without_a_version_is_told_the_assumed_version_and_the_header_to_send(caller: Caller) -> None:
-    request = caller.request("SendMessage", send_params(), headers={})
+    request = caller.to(MODERN).request("SendMessage", send_params(), headers={})
     reply = caller.deliver(request)
     metadata = refused(reply, VERSION, identifier=1)
     message = reply.json()["error"]["message"]
@@ -143,7 +152,7 @@ def test_every_refusal_of_a_version_says_what_was_asked_for_and_what_is_served(
 ) -> None:
     metadata = refused(_reply_to(caller, socket, *values), VERSION, identifier=1)
     assert metadata["requested"]
-    assert metadata["supported"] == "1.0"
+    assert metadata["supported"] == SERVED
 
 
 @covers("version.repeated")
@@ -201,8 +210,8 @@ def test_jsonrpc_takes_patch_revisions_and_answers_as_1_0(rpc: RpcCaller, versio
         "2.0",
         "99.0",
         "1.7",
-        "0.3",
-        "0.3.0",
+        "0.3.x",
+        "0.4",
         "1",
         "v1.0",
         "01.0",
@@ -217,7 +226,7 @@ def test_jsonrpc_refuses_other_versions_under_the_request_id(
     rpc: RpcCaller, version: str, operation: str
 ) -> None:
     reply = rpc.call(operation, send_params(), headers={"A2A-Version": version})
-    assert refused(reply, VERSION, identifier=1) == {"requested": version, "supported": "1.0"}
+    assert refused(reply, VERSION, identifier=1) == {"requested": version, "supported": SERVED}
     assert not _names_refused_value(reply, version)
 
 

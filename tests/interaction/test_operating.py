@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.protocol.registry import load_versions
 from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.interaction.callers import READY, Caller, HttpCaller, Request
@@ -49,6 +50,7 @@ def samples(http: HttpCaller, name: str) -> dict[str, float]:
 
 
 SERVED, REJECTED = 'version="1.0"', 'version="rejected"'
+VERSIONS = {REJECTED, *(f'version="{version}"' for version in load_versions())}
 
 
 @covers("metrics.versions")
@@ -59,9 +61,10 @@ def test_requests_are_counted_by_negotiated_version(caller: Caller, http: HttpCa
     caller.call("GetTask", {"id": "nope"})
     for version in ("2.0", "garbage", "1", "x" * 300):
         caller.call("ListTasks", headers={"A2A-Version": version})
-    caller.deliver(caller.request("ListTasks", headers={}))
+    caller.deliver(caller.to("modern").request("ListTasks", headers={}))
     after = samples(http, "a2a_requests_total")
-    assert {name: after[name] - before.get(name, 0) for name in after} == {SERVED: 4, REJECTED: 5}
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    assert grown == dict.fromkeys(VERSIONS, 0) | {SERVED: 4, REJECTED: 5}
 
 
 @covers("metrics.bounded")
@@ -73,7 +76,7 @@ def test_nothing_that_a_caller_sends_becomes_a_label(caller: Caller, http: HttpC
     http.deliver(Request("GET", f"/{marker}"))
     text = http.deliver(Request("GET", "/metrics")).body.decode()
     assert marker not in text
-    assert set(samples(http, "a2a_requests_total")) == {SERVED, REJECTED}
+    assert set(samples(http, "a2a_requests_total")) == VERSIONS
     operations = {
         re.search(r'operation="(.*?)"', labels)[1] for labels in samples(http, "dragoman_requests_total")
     }  # type: ignore[index]

@@ -24,7 +24,7 @@ UNKNOWN = [
     *(f"{AGENT}", f"{AGENT}/", f"{AGENT}/nope", f"{AGENT}/tasks/", f"{AGENT}//tasks", f"{AGENT}/tasks/a/b"),
     *(f"{AGENT}/message", f"{AGENT}/message:nope", f"{AGENT}/message/send", f"{AGENT}/MESSAGE:SEND"),
     *(f"{AGENT}/messages:send", f"{AGENT}/tasks/x:nope", f"{AGENT}/tasks/x/cancel", f"{AGENT}/tasks/:cancel"),
-    *(f"{AGENT}/v1/message:send", f"{AGENT}/v1/tasks", f"{AGENT}/demo/tasks", f"{AGENT}/rpc/x"),
+    *(f"{AGENT}/v2/message:send", f"{AGENT}/v2/tasks", f"{AGENT}/demo/tasks", f"{AGENT}/rpc/x"),
     *(
         f"{AGENT}/.well-known/agent.json",
         f"{AGENT}/.well-known/",

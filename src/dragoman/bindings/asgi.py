@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from dragoman.bindings.exchange import RawRequest, Reply, StreamReply
+from dragoman.bindings.sse import FAREWELL
 from dragoman.model.errors import BodyTooLarge, RequestTimeout
 from dragoman.protocol.headers import Headers
 
@@ -125,9 +126,7 @@ class AsgiApp:
             self._streams.discard(task)
             watcher.cancel()
         if self.closing:
-            await send(
-                {"type": "http.response.body", "body": b": the server is stopping\n\n", "more_body": True}
-            )
+            await send({"type": "http.response.body", "body": FAREWELL, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -83,7 +83,8 @@ class FixedEndpoints:
         if version is not None:
             return self.card_of(exchange, agent_id, version)
         self._speak(exchange, agent.unnamed if agent else self._directory.unnamed)
-        return self._card(exchange, agent_id, lambda found: found.unnamed_card)
+        types = self._directory.newest.http[0].media_types
+        return self._card(exchange, agent_id, lambda found: found.unnamed_card, types)
 
     def card_of(self, exchange: Exchange, agent_id: str, version: str) -> Reply:
         """Return an agent's card in the form of the version that was negotiated.
@@ -91,18 +92,23 @@ class FixedEndpoints:
         Raises:
             MethodNotAllowed, AgentNotFound.
         """
-        return self._card(exchange, agent_id, lambda found: found.cards[version])
+        types = exchange.form.media_types
+        return self._card(exchange, agent_id, lambda found: found.cards[version], types)
 
-    def _card(self, exchange: Exchange, agent_id: str, form: Callable[[ServedAgent], CardForm]) -> Reply:
+    def _card(
+        self,
+        exchange: Exchange,
+        agent_id: str,
+        form: Callable[[ServedAgent], CardForm],
+        types: Collection[str],
+    ) -> Reply:
         exchange.route = CARD_PATH
         exchange.operation = "GetAgentCard"
         _check_reading(exchange)
         agent = self._directory.find(agent_id)
         exchange.agent = agent.id
-        known = exchange.form.media_types
-        wants_a2a = media.A2A_JSON in known and media.names(
-            exchange.request.headers.get(b"accept"), media.A2A_JSON
-        )
+        accept = exchange.request.headers.get(b"accept")
+        wants_a2a = media.A2A_JSON in types and media.names(accept, media.A2A_JSON)
         return _kept(exchange, form(agent), media.A2A_JSON if wants_a2a else media.JSON)
 
     def _description(self, exchange: Exchange) -> Reply:

@@ -1,7 +1,7 @@
 """The form that an answer takes: decided as soon as a request is negotiated, so that every error has it too."""
 
+from dragoman.bindings import sse
 from dragoman.bindings.exchange import HeaderList, RawRequest, Reply
-from dragoman.bindings.sse import one_line
 from dragoman.model.errors import (
     BodyTooLarge,
     DragomanError,
@@ -71,9 +71,10 @@ class JsonRpcForm:
         id: the request's id as JSON text, `null` until the envelope is read.
         named: whether the request itself named the version.
         answers: whether the envelope was read: from then on an error is an answer, with HTTP status 200.
+        streams: whether a refusal, too, is to come as a stream.
     """
 
-    __slots__ = ("answers", "dialect", "id", "media_types", "named", "version")
+    __slots__ = ("answers", "dialect", "id", "media_types", "named", "streams", "version")
 
     def __init__(
         self, dialect: JsonRpcDialect, version: str, identifier: bytes = b"null", *, named: bool = True
@@ -83,6 +84,7 @@ class JsonRpcForm:
         self.named = named
         self.id = identifier
         self.answers = False
+        self.streams = False
         self.media_types: tuple[str, ...] = (JSON,)
 
     @property
@@ -103,6 +105,11 @@ class JsonRpcForm:
         transport = isinstance(error, TransportError) and (
             not self.answers or isinstance(error, NotAcceptable)
         )
+        if self.streams and not transport:
+            _, data = self.stream_failure(error)
+            return Reply(
+                200, [*sse.HEADERS, *self.headers(), *error_headers(error)], sse.frame(sse.one_line(data))
+            )
         status = self.dialect.http_status(error) if transport else 200
         headers = [(b"content-type", JSON.encode()), *self.headers(), *error_headers(error)]
         return Reply(status, headers, error_frame(self.id, self.dialect.encode_error(error)))
@@ -110,11 +117,11 @@ class JsonRpcForm:
     def stream_data(self, item: bytes) -> bytes:
         """See `Form`."""
         # The id is the caller's own text, and may hold what some readers take for the end of a line.
-        return result_frame(one_line(self.id), item)
+        return result_frame(sse.one_line(self.id), item)
 
     def stream_failure(self, error: DragomanError) -> tuple[bytes | None, bytes]:
         """See `Form`."""
-        return None, error_frame(one_line(self.id), self.dialect.encode_error(error))
+        return None, error_frame(self.id, self.dialect.encode_error(error))
 
 
 def _negotiated(version: str) -> HeaderList:

@@ -65,6 +65,8 @@ class HttpBinding:
             raise
         exchange.version = version
         dialect = dialects[version]
+        if dialect.choose is not None:
+            dialect = dialect.choose(request.headers) or dialect
         exchange.form = HttpForm(dialect, version, request, self._answer_type(request, dialect))
         return version, dialect
 

@@ -13,7 +13,7 @@ from dragoman.model.errors import (
     VersionNotSupported,
 )
 from dragoman.protocol import media
-from dragoman.protocol.jsonrpc import Envelope, read_envelope, request_id
+from dragoman.protocol.jsonrpc import Envelope, notification, read_envelope, request_id
 from dragoman.protocol.negotiation import jsonrpc_version, requested_version, unsupported
 from dragoman.protocol.protojson import parse
 from dragoman.telemetry.metrics import REJECTED
@@ -66,6 +66,8 @@ class JsonRpcBinding:
         parsed = await aside(body, lambda: parse(body))
         form.id = request_id(parsed.value)
         envelope = read_envelope(parsed.value)
+        if not envelope.has_id and not (refusal is None and form.dialect.notifications_last):
+            raise notification()
         form.answers = True
         if parsed.violations:
             # Fields are named as on the other binding: from the request message on.
@@ -82,7 +84,14 @@ class JsonRpcBinding:
         if method is None:
             raise self._unknown(exchange, form, envelope, agent)
         exchange.operation = method.operation.value
+        form.streams = (
+            method.operation.streams
+            and spec.jsonrpc.streams_refusals
+            and media.names(request.headers.get(b"accept"), media.EVENT_STREAM)
+        )
         asked = await aside(body, lambda: method.decode(envelope.params, agent_id))
+        if not envelope.has_id:
+            raise notification()
         return Decoded(agent, spec, method.operation, asked)
 
     def _unknown(

@@ -8,7 +8,9 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-accel-buffering", b"no"),
 )
 
-KEEP_ALIVE = b": keep-alive\n\n"
+# Without an empty line after it: some readers take that for the end of an event without data, once an id was seen.
+KEEP_ALIVE = b": keep-alive\n"
+FAREWELL = b": the server is stopping\n"
 
 # Clients that split lines as Unicode has it would break a frame at these; escaped they mean the same in JSON.
 _BREAKS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))

@@ -12,10 +12,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Envelope(Struct, frozen=True):
-    """A JSON-RPC request, but for its id (see `request_id`)."""
+    """A JSON-RPC request, but for its id (see `request_id`). Without one it is a notification."""
 
     method: str
     params: dict[str, Any]
+    has_id: bool = True
 
 
 def request_id(value: Any) -> bytes:
@@ -34,7 +35,7 @@ def read_envelope(value: Any) -> Envelope:
     """Return the envelope in a parsed body.
 
     Raises:
-        InvalidRequest: it is no JSON-RPC 2.0 request with an id.
+        InvalidRequest: it is no JSON-RPC 2.0 request.
         InvalidParams: the params are no object.
     """
     if isinstance(value, list):
@@ -43,9 +44,7 @@ def read_envelope(value: Any) -> Envelope:
         raise InvalidRequest(f"A JSON-RPC request is an object, not {kind_of(value)}")
     if value.get("jsonrpc") != "2.0":
         raise InvalidRequest('jsonrpc must be "2.0"')
-    if "id" not in value:
-        raise InvalidRequest("Notifications are not served; give the request an id")
-    identifier = value["id"]
+    identifier = value.get("id")
     if isinstance(identifier, bool) or not isinstance(identifier, str | int | None):
         raise InvalidRequest(f"id must be a string, a whole number or null, not {kind_of(identifier)}")
     method = value.get("method")
@@ -56,7 +55,12 @@ def read_envelope(value: Any) -> Envelope:
         params = {}
     if not isinstance(params, dict):
         raise InvalidParams.of("params", f"must be an object, not {kind_of(params)}")
-    return Envelope(method, params)
+    return Envelope(method, params, "id" in value)
+
+
+def notification() -> InvalidRequest:
+    """Return the refusal of a request without an id: nobody could be told what became of it."""
+    return InvalidRequest("Notifications are not served; give the request an id")
 
 
 def result_frame(identifier: bytes, result: bytes) -> bytes:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from dragoman.model import AgentCard, Message, Task, TaskEvent, TaskPage
 from dragoman.model.errors import DragomanError, MethodNotAllowed, MethodNotFound
 from dragoman.model.operation import Operation, Request
+from dragoman.protocol.headers import Headers
 
 Json = dict[str, object]
 Query = Mapping[str, Sequence[str]]
@@ -114,7 +115,8 @@ class HttpDialect(Struct, frozen=True):
 
     `mount` is where it stands below an agent's base (`""`, `"/v1"`). `media_types` are those of requests; the
     first is the one to answer with unless the caller names another. The card stands at `card_paths` in the form of
-    this version alone. A dialect that is not `advertised` is served but not listed in cards.
+    this version alone. A dialect that is not `advertised` is served but not listed in cards. `choose` gives the
+    dialect to take instead for a caller that is known, by its headers, to speak another one at the same place.
     """
 
     mount: str
@@ -124,6 +126,7 @@ class HttpDialect(Struct, frozen=True):
     encode_error: Callable[[DragomanError, Occasion], ErrorReply]
     card_paths: tuple[str, ...] = ()
     advertised: bool = True
+    choose: "Callable[[Headers], HttpDialect | None] | None" = None
 
 
 class Method(Struct, frozen=True):
@@ -134,12 +137,19 @@ class Method(Struct, frozen=True):
 
 
 class JsonRpcDialect(Struct, frozen=True):
-    """The JSON-RPC binding of a version. `encode_error` returns the error object."""
+    """The JSON-RPC binding of a version.
+
+    `encode_error` returns the error object. `streams_refusals`: a stream that is refused is answered with a stream
+    that holds the error alone, if the caller takes one. `notifications_last`: what else is wrong with a request
+    is told before that it has no id.
+    """
 
     methods: Mapping[str, Method]
     codec: Codec
     encode_error: Callable[[DragomanError], bytes]
     http_status: Callable[[DragomanError], int]
+    streams_refusals: bool = False
+    notifications_last: bool = False
 
 
 class Deployment(Struct, frozen=True):
@@ -156,10 +166,10 @@ class Deployment(Struct, frozen=True):
 class ProtocolSpec(Struct, frozen=True):
     """A protocol version.
 
-    The first of the `http` dialects is the one for what belongs to no agent. `extension_headers`, in lower case, name the
-    extensions that a caller asks for; the first one is answered. `card` returns the card as a JSON object in the
-    form of this version alone. `describe` returns the OpenAPI document of the HTTP+JSON binding, if the version
-    has one.
+    The first of the `http` dialects is the one for what belongs to no agent. `extension_headers`, in lower case,
+    name the extensions that a caller asks for; the first one is answered. `card` returns the card as a JSON object
+    in the form of this version alone. `describe` returns the OpenAPI document of the HTTP+JSON binding, if the
+    version has one.
     """
 
     version: str

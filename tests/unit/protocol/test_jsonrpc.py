@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.model.errors import InvalidParams, InvalidRequest
-from dragoman.protocol.jsonrpc import Envelope, error_frame, read_envelope, request_id, result_frame
+from dragoman.protocol.jsonrpc import (
+    Envelope,
+    error_frame,
+    notification,
+    read_envelope,
+    request_id,
+    result_frame,
+)
 
 GOOD: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
 
@@ -69,7 +76,7 @@ def test_a_wrong_envelope_is_refused(change: dict[str, Any]) -> None:
         read_envelope(GOOD | change)
 
 
-@pytest.mark.parametrize("missing", ["jsonrpc", "id", "method"])
+@pytest.mark.parametrize("missing", ["jsonrpc", "method"])
 def test_an_envelope_without_a_member_is_refused(missing: str) -> None:
     with pytest.raises(InvalidRequest):
         read_envelope({name: value for name, value in GOOD.items() if name != missing})
@@ -82,11 +89,15 @@ def test_what_is_no_object_is_refused(value: Any) -> None:
     assert request_id(value) == b"null"
 
 
-def test_a_batch_and_a_notification_are_told_what_is_wrong() -> None:
+def test_a_batch_is_told_what_is_wrong() -> None:
     with pytest.raises(InvalidRequest, match="Batches are not served"):
         read_envelope([GOOD])
-    with pytest.raises(InvalidRequest, match="Notifications are not served"):
-        read_envelope({"jsonrpc": "2.0", "method": "GetTask"})
+
+
+def test_a_request_without_an_id_is_known_to_be_a_notification() -> None:
+    assert read_envelope(GOOD).has_id and read_envelope(GOOD | {"id": None}).has_id
+    assert not read_envelope({"jsonrpc": "2.0", "method": "GetTask"}).has_id
+    assert "give the request an id" in notification().message
 
 
 @pytest.mark.parametrize("params", [[], ["t"], "t", 5, True])

@@ -2,28 +2,17 @@
 
 from typing import Any
 
-from dragoman.model import AgentCard, AgentInterface, Capabilities, Extension, Skill
+from dragoman.model import AgentCard, AgentInterface, Capabilities
+from dragoman.protocol.card import common_members, extensions
 
 
 def encode_card(card: AgentCard) -> dict[str, Any]:
     """Return an AgentCard."""
-    wire: dict[str, Any] = {
-        "name": card.name,
-        "description": card.description,
+    return {
+        **common_members(card),
         "supportedInterfaces": [_interface(interface) for interface in card.interfaces],
-        "version": card.version,
         "capabilities": _capabilities(card.capabilities),
-        "defaultInputModes": list(card.input_modes),
-        "defaultOutputModes": list(card.output_modes),
-        "skills": [_skill(skill) for skill in card.skills],
     }
-    if card.provider is not None:
-        wire["provider"] = {"organization": card.provider.organization, "url": card.provider.url}
-    if card.documentation_url:
-        wire["documentationUrl"] = card.documentation_url
-    if card.icon_url:
-        wire["iconUrl"] = card.icon_url
-    return wire
 
 
 def _interface(interface: AgentInterface) -> dict[str, Any]:
@@ -31,36 +20,9 @@ def _interface(interface: AgentInterface) -> dict[str, Any]:
 
 
 def _capabilities(capabilities: Capabilities) -> dict[str, Any]:
-    wire: dict[str, Any] = {
+    return {
         "streaming": capabilities.streaming,
         "pushNotifications": capabilities.push_notifications,
         "extendedAgentCard": capabilities.extended_card,
+        **extensions(capabilities.extensions),
     }
-    if capabilities.extensions:
-        wire["extensions"] = [_extension(extension) for extension in capabilities.extensions]
-    return wire
-
-
-def _extension(extension: Extension) -> dict[str, Any]:
-    wire: dict[str, Any] = {"uri": extension.uri}
-    if extension.description:
-        wire["description"] = extension.description
-    if extension.required:
-        wire["required"] = True
-    return wire
-
-
-def _skill(skill: Skill) -> dict[str, Any]:
-    wire: dict[str, Any] = {
-        "id": skill.id,
-        "name": skill.name,
-        "description": skill.description,
-        "tags": list(skill.tags),
-    }
-    if skill.examples:
-        wire["examples"] = list(skill.examples)
-    if skill.input_modes:
-        wire["inputModes"] = list(skill.input_modes)
-    if skill.output_modes:
-        wire["outputModes"] = list(skill.output_modes)
-    return wire

@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.model import errors
 from dragoman.model.errors import DragomanError
+from dragoman.protocol.details import details
 from dragoman.protocol.media import JSON
 from dragoman.protocol.spec import ErrorReply, Occasion
-
-DOMAIN = "a2a-protocol.org"
-_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
-_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -72,7 +68,7 @@ def encode_http(error: DragomanError, occasion: Occasion) -> ErrorReply:
             "code": known.http,
             "status": known.status,
             "message": error.message,
-            "details": _details(error),
+            "details": details(error),
         }
     }
     return ErrorReply(known.http, JSON, _encode(document))
@@ -80,19 +76,9 @@ def encode_http(error: DragomanError, occasion: Occasion) -> ErrorReply:
 
 def encode_jsonrpc(error: DragomanError) -> bytes:
     """Return an error as a JSON-RPC error object, its details in `data`."""
-    return _encode({"code": codes(error).jsonrpc, "message": error.message, "data": _details(error)})
+    return _encode({"code": codes(error).jsonrpc, "message": error.message, "data": details(error)})
 
 
 def http_status(error: DragomanError) -> int:
     """Return the HTTP status of an error that is no JSON-RPC answer."""
     return codes(error).http
-
-
-def _details(error: DragomanError) -> list[dict[str, Any]]:
-    info = {"@type": _ERROR_INFO, "reason": error.reason, "domain": DOMAIN, "metadata": dict(error.metadata)}
-    if not isinstance(error, errors.InvalidParams):
-        return [info]
-    violations = [
-        {"field": violation.field, "description": violation.description} for violation in error.violations
-    ]
-    return [info, {"@type": _BAD_REQUEST, "fieldViolations": violations}]
