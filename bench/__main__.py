@@ -18,6 +18,7 @@ from bench.results import Report, Sample, compare, machine, now, summarise
 from bench.scenarios.closed_loop import PEERS_OF, closed_loop
 from bench.scenarios.exact import exact
 from bench.scenarios.first_event import first_event
+from bench.scenarios.generations import generations
 from bench.scenarios.idle_streams import idle_streams
 from bench.scenarios.listing import listing
 from bench.scenarios.open_loop import open_loop
@@ -27,6 +28,7 @@ from bench.wrk import find_wrk
 
 _RUN: dict[str, Callable[[Session], list[Sample]]] = {
     **{str(operation): partial(closed_loop, operation=operation) for operation in PEERS_OF},
+    "generations": generations,
     "exact": exact,
     "first-event": first_event,
     "list": listing,

@@ -23,6 +23,8 @@ Metrics:
                     latency
     late_p99_ms     how late the open-loop generator itself was
     cpu_us          server CPU a reply, user and system, its child processes included
+    cpu_us_1_0      the same of the 1.0 form that was measured beside it
+    cpu_ratio       the first of these divided by the second
     client_busy     share of a core that the load generator took
     rss_mib, anon_mib
                     memory of the server at the end of the round: resident; its own (Pss_Anon)

@@ -1,4 +1,4 @@
-"""The A2A 1.0 requests that the benchmark makes, as bytes ready to be written to a socket.
+"""The A2A requests that the benchmark makes, as bytes ready to be written to a socket.
 
 Every request that carries a message has `MESSAGE_ID` in place of its id; it is
 as long as the ids that replace it, so the Content-Length is right beforehand.
@@ -28,10 +28,18 @@ class Binding(StrEnum):
     HTTP = "http"
 
 
+class Dialect(StrEnum):
+    """How a request of A2A 0.3 is written: with kinds (JSON-RPC and the alias), or as official HTTP+JSON clients do."""
+
+    KINDS = "kinds"
+    PROTO = "proto"
+
+
 class Operation(StrEnum):
     """What a request asks for."""
 
     SEND = "send"
+    OLDER_SEND = "send in 0.3"
     IMMEDIATE = "immediate"
     STREAM = "stream"
     GET = "get"
@@ -42,6 +50,7 @@ class Operation(StrEnum):
 
 EXPECTED = {
     Operation.SEND: b"TASK_STATE_COMPLETED",
+    Operation.OLDER_SEND: b'"completed"',
     Operation.IMMEDIATE: b'"task"',
     Operation.STREAM: b"TASK_STATE_COMPLETED",
     Operation.GET: b"TASK_STATE_COMPLETED",
@@ -109,6 +118,26 @@ class Wire:
         verb = "stream" if operation is Operation.STREAM else "send"
         return self._rest("POST", f"/message:{verb}", params, operation)
 
+    def older_send(self, dialect: Dialect) -> tuple[Operation, bytes]:
+        """A blocking send of A2A 0.3, and the operation that its reply is checked by."""
+        part = {"kind": "text", "text": TEXT} if dialect is Dialect.KINDS else {"text": TEXT}
+        message: dict[str, Any] = {
+            "messageId": MESSAGE_ID,
+            "role": "user",
+            "kind": "message",
+            "parts": [part],
+        }
+        if dialect is Dialect.PROTO:
+            message = {"messageId": MESSAGE_ID, "role": "ROLE_USER", "content": [part]}
+        params = {"message": message, "configuration": {"blocking": True}}
+        operation = Operation.SEND if dialect is Dialect.PROTO else Operation.OLDER_SEND
+        if self.binding is Binding.JSONRPC:
+            body = {"jsonrpc": "2.0", "id": MESSAGE_ID, "method": "message/send", "params": params}
+            return operation, self._request("POST", self.routes.rpc, body, operation, version="")
+        mount = "/v1" if dialect is Dialect.KINDS else "/v1/v1"
+        path = f"{self.routes.rest}{mount}/message:send"
+        return operation, self._request("POST", path, params, operation, version="")
+
     def get(self, task_id: str) -> bytes:
         """One task."""
         if self.binding is Binding.JSONRPC:
@@ -149,13 +178,14 @@ class Wire:
         path: str,
         body: dict[str, Any] | None,
         operation: Operation = Operation.CARD,
+        version: str = "1.0",
     ) -> bytes:
         streamed = operation in (Operation.STREAM, Operation.SUBSCRIBE)
         payload = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         head = [
             f"{method} {path} HTTP/1.1",
             f"Host: {self.host}:{self.port}",
-            "A2A-Version: 1.0",
+            *([f"A2A-Version: {version}"] if version else []),
             f"Accept: {'text/event-stream' if streamed else 'application/json'}",
         ]
         if body is not None:
