@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun
 from dragoman.model import Change, Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage
-from dragoman.stores.sqlite import commands, queries
+from dragoman.stores.sqlite import accepting, commands, queries
 from dragoman.stores.sqlite.connection import StoreError, migrate, open_reader, open_writer, unavailable
 from dragoman.stores.sqlite.ownership import Ownership
 from dragoman.stores.sqlite.writer import Writer
@@ -86,7 +86,7 @@ class SqliteStore:
     async def accept(self, acceptance: Acceptance) -> Accepted:
         """See `TaskStore.accept`."""
         accepted: Accepted = await self._writer.run(
-            lambda tx: commands.accept(tx, acceptance, self._lease_ms)
+            lambda tx: accepting.accept(tx, acceptance, self._lease_ms)
         )
         return accepted
 

@@ -1,0 +1,149 @@
+"""Accepting messages: a new task and its run, or one more turn of an old one, inside a Transaction.
+
+All that can be wrong is checked before the first write, because the transaction is shared with others.
+"""
+
+from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
+from dragoman.model import Received, TaskEvent, TaskState
+from dragoman.model.errors import InvalidParams, MessageIdConflict, TaskNotFound, UnsupportedOperation
+from dragoman.stores.sqlite.records import encode
+from dragoman.stores.sqlite.rows import TaskRow, find, has_counters, run_ref, scope_id, write
+from dragoman.stores.sqlite.writer import Transaction
+
+
+def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
+    """See `TaskStore.accept`."""
+    message = acceptance.message
+    scope = scope_id(tx, acceptance.scope, create=not message.task_id)
+    if message.task_id:
+        # What the message continues may turn out to be wrong: nothing may be written before it is looked at.
+        known = _known(tx, scope, acceptance) if acceptance.idempotent else None
+        if known is not None:
+            return known
+        accepted = _continue(tx, acceptance, scope, lease_ms)
+        if acceptance.idempotent:
+            _remember(tx, scope, acceptance, message.task_id)
+        return accepted
+    if acceptance.idempotent and not _remember(tx, scope, acceptance, acceptance.task_id):
+        known = _known(tx, scope, acceptance)
+        if known is not None:
+            return known
+    return _begin(tx, acceptance, scope, lease_ms)
+
+
+def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | None:
+    """Return what became of a message that was accepted before."""
+    row = tx.execute(
+        "SELECT digest, task_id FROM identity WHERE scope_id = ? AND message_id = ?",
+        (scope, acceptance.message.message_id),
+    ).fetchone()
+    if row is None:
+        return None
+    if row[0] != acceptance.digest:
+        raise MessageIdConflict.of(
+            "message.messageId", "was used before for another message; send a new message under a new id"
+        )
+    return Accepted(task_id=row[1], replayed=True, events=())
+
+
+def _remember(tx: Transaction, scope: int, acceptance: Acceptance, task_id: str) -> bool:
+    """Save the identity of a message; false, and nothing saved, if there is one already."""
+    cursor = tx.execute(
+        "INSERT INTO identity (scope_id, message_id, digest, task_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (scope, acceptance.message.message_id, acceptance.digest, task_id),
+    )
+    return cursor.rowcount == 1
+
+
+def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -> Accepted:
+    task_id, now = acceptance.task_id, tx.now
+    context_id = acceptance.message.context_id or acceptance.context_id
+    deadline_at = now + acceptance.deadline
+    change = Received(acceptance.message, TaskState.SUBMITTED)
+    request = acceptance.request
+    counted = bool(acceptance.message.context_id)
+    if counted:
+        _count_context(tx, scope, context_id)
+    tx.execute(
+        "INSERT INTO task (id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, created_at,"
+        " request, epoch, attempt, dispatch, owner, lease_until, deadline_at)"
+        " VALUES (?, ?, ?, ?, ?, 1, ?, 1, 1, ?, ?, 1, 1, 'sent', ?, ?, ?)",
+        (
+            task_id,
+            scope,
+            context_id,
+            acceptance.visible,
+            counted,
+            now,
+            now,
+            encode(request),
+            tx.epoch,
+            now + lease_ms,
+            deadline_at,
+        ),
+    )
+    tx.execute("INSERT INTO event VALUES (?, 1, 1, ?, ?)", (task_id, now, encode(change)))
+    if acceptance.visible:
+        tx.count(scope, context_id if counted else "", TaskState.SUBMITTED, 1)
+    event = TaskEvent(task_id, context_id, 1, now, 1, change)
+    tx.events.append(event)
+    run = RunRef(
+        scope=acceptance.scope,
+        lease=Lease(task_id, 1),
+        context_id=context_id,
+        attempt=1,
+        deadline_at=deadline_at,
+        request=request,
+        messages=(acceptance.message,),
+        state=TaskState.SUBMITTED,
+        visible=acceptance.visible,
+    )
+    tx.runs.append(run)
+    return Accepted(task_id=task_id, replayed=False, events=(event,))
+
+
+def _count_context(tx: Transaction, scope: int, context_id: str) -> None:
+    """Give a context that is named by a caller, and so may see more tasks, a row of counters if it has none."""
+    if has_counters(tx, scope, context_id):
+        return
+    # What is not written yet is in the rows that are counted here, and must not be added to the new row again.
+    tx.write_counts()
+    states = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in TaskState)
+    tx.execute(
+        f"INSERT INTO counter SELECT ?, ?, {states} FROM task WHERE visible AND scope_id = ? AND context_id = ?",
+        (scope, context_id, scope, context_id),
+    )
+    tx.execute(
+        "UPDATE task SET counted = 1 WHERE visible AND scope_id = ? AND context_id = ?", (scope, context_id)
+    )
+
+
+def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -> Accepted:
+    message = acceptance.message
+    row = find(tx, scope, message.task_id)
+    if row is None:
+        raise TaskNotFound(message.task_id)
+    if message.context_id and message.context_id != row.context_id:
+        raise InvalidParams.of("message.contextId", f"task {row.id} belongs to another context; leave it out")
+    if row.state.is_terminal:
+        raise UnsupportedOperation(
+            f"Task {row.id} is finished and takes no more messages; send a new one with its contextId instead"
+        )
+    resumes = row.state.is_interrupted
+    state = TaskState.WORKING if resumes else None
+    if resumes:
+        _unpark(tx, row, lease_ms)
+    events = write(tx, row, (Received(message, state),))
+    if resumes:
+        tx.runs.append(run_ref(tx, row, acceptance.scope))
+    return Accepted(task_id=row.id, replayed=False, events=events)
+
+
+def _unpark(tx: Transaction, row: TaskRow, lease_ms: int) -> None:
+    row.epoch += 1
+    row.dispatch = "sent"
+    tx.execute(
+        "UPDATE task SET dispatch = 'sent', owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
+        " parked_ms = parked_ms + (? - parked_at), deadline_at = deadline_at + (? - parked_at) WHERE id = ?",
+        (tx.epoch, tx.now + lease_ms, row.epoch, tx.now, tx.now, row.id),
+    )

@@ -1,0 +1,185 @@
+"""A task's row and its events, as the writing operations handle them inside a Transaction.
+
+Every change of a task goes through `write`: one place where sequence numbers, states, times and counters move.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from dragoman.gateway.ports import Lease, RunRef
+from dragoman.model import Change, Message, Received, Reply, Scope, StatusChange, TaskEvent, TaskState
+from dragoman.model.errors import Fenced
+from dragoman.model.lifecycle import advance
+from dragoman.model.speech import agent_message
+from dragoman.stores.sqlite.records import decode_change, decode_request, encode
+from dragoman.stores.sqlite.writer import Transaction
+
+COLUMNS = (
+    "id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch"
+)
+"""The columns of a TaskRow, in order."""
+
+
+class TaskRow(Struct):
+    """The part of a task's row that writing needs; changed in step with the row."""
+
+    id: str
+    scope_id: int
+    context_id: str
+    visible: int
+    counted: int
+    state: TaskState
+    status_at: int
+    status_seq: int
+    seq: int
+    epoch: int
+    attempt: int
+    dispatch: str
+
+
+def scope_id(tx: Transaction, scope: Scope, *, create: bool = False) -> int:
+    """Return the number of a scope; of a new one 0, which no task has, unless it is to be created."""
+    known = tx.scopes.get(scope)
+    if known is not None:
+        return known
+    row = tx.execute(
+        "SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?",
+        (scope.tenant, scope.principal, scope.agent),
+    ).fetchone()
+    if row is None and not create:
+        return 0
+    if row is None:
+        row = tx.execute(
+            "INSERT INTO scope (tenant, principal, agent) VALUES (?, ?, ?) RETURNING id",
+            (scope.tenant, scope.principal, scope.agent),
+        ).fetchone()
+    number: int = row[0]
+    # Not known to later transactions until this one is committed.
+    tx.new_scopes[scope] = number
+    return number
+
+
+def find(tx: Transaction, scope: int, task_id: str, *, hidden: bool = False) -> TaskRow | None:
+    """Return the row of a task in a scope; one that nobody may see yet only if `hidden` is asked for."""
+    values = tx.execute(
+        f"SELECT {COLUMNS} FROM task WHERE id = ? AND scope_id = ?", (task_id, scope)
+    ).fetchone()
+    if values is None or not (values[3] or hidden):
+        return None
+    return row_of(values)
+
+
+def leased(tx: Transaction, lease: Lease) -> TaskRow:
+    """Return the row of a run to somebody who may write to it.
+
+    Raises:
+        Fenced: the lease is not good any more.
+    """
+    values = tx.execute(f"SELECT {COLUMNS} FROM task WHERE id = ?", (lease.task_id,)).fetchone()
+    if values is None:
+        raise Fenced("the task is gone")
+    row = row_of(values)
+    if row.epoch != lease.epoch or row.state.is_terminal:
+        raise Fenced(f"the run is not this writer's any more (the task is {row.state.name})")
+    return row
+
+
+def write(
+    tx: Transaction, row: TaskRow, changes: Sequence[Change], *, reveal: bool = False
+) -> tuple[TaskEvent, ...]:
+    """Add events to a task and move its row with them."""
+    before, was_visible = row.state, row.visible
+    state = before
+    for change in changes:
+        state = advance(state, change)
+    # Nothing can fail by our rules from here on.
+    at = max(row.status_at, tx.now)
+    events = []
+    for change in changes:
+        row.seq += 1
+        if isinstance(change, StatusChange | Reply) or (
+            isinstance(change, Received) and change.state is not None
+        ):
+            row.status_seq, row.status_at = row.seq, at
+        events.append(TaskEvent(row.id, row.context_id, row.seq, at, row.attempt, change))
+    row.state = state
+    if reveal and not was_visible:
+        row.visible = 1
+        row.counted = has_counters(tx, row.scope_id, row.context_id)
+    if row.visible and was_visible and row.status_seq < events[0].seq:
+        tx.execute("UPDATE task SET seq = ? WHERE id = ?", (row.seq, row.id))
+    else:
+        parked = state.is_interrupted
+        dispatch = "done" if state.is_terminal else "parked" if parked else row.dispatch
+        tx.execute(
+            "UPDATE task SET seq = ?, state = ?, status_at = ?, status_seq = ?, visible = ?, counted = ?, epoch = ?,"
+            " dispatch = ?, parked_at = ? WHERE id = ?",
+            (
+                row.seq,
+                state,
+                row.status_at,
+                row.status_seq,
+                row.visible,
+                row.counted,
+                row.epoch,
+                dispatch,
+                at if parked else None,
+                row.id,
+            ),
+        )
+    tx.executemany(
+        "INSERT INTO event VALUES (?, ?, ?, ?, ?)",
+        [(row.id, event.seq, event.attempt, event.at, encode(event.change)) for event in events],
+    )
+    context_id = row.context_id if row.counted else ""
+    if was_visible and row.visible and state is not before:
+        tx.count(row.scope_id, context_id, before, -1)
+    if row.visible and (not was_visible or state is not before):
+        tx.count(row.scope_id, context_id, state, 1)
+    tx.events.extend(events)
+    return tuple(events)
+
+
+def has_counters(tx: Transaction, scope: int, context_id: str) -> bool:
+    """Tell whether a context has counters of its own."""
+    found = tx.execute(
+        "SELECT 1 FROM counter WHERE scope_id = ? AND context_id = ?", (scope, context_id)
+    ).fetchone()
+    return found is not None
+
+
+def run_ref(tx: Transaction, row: TaskRow, scope: Scope) -> RunRef:
+    """Return what an engine needs to execute the run of a row."""
+    deadline_at, request = tx.execute(
+        "SELECT deadline_at, request FROM task WHERE id = ?", (row.id,)
+    ).fetchone()
+    return RunRef(
+        scope=scope,
+        lease=Lease(row.id, row.epoch),
+        context_id=row.context_id,
+        attempt=row.attempt,
+        deadline_at=deadline_at,
+        request=decode_request(request),
+        messages=_messages(tx, row.id),
+        state=row.state,
+        visible=bool(row.visible),
+    )
+
+
+def _messages(tx: Transaction, task_id: str) -> tuple[Message, ...]:
+    rows = tx.execute("SELECT payload FROM event WHERE task_id = ? ORDER BY seq", (task_id,)).fetchall()
+    changes = (decode_change(payload) for (payload,) in rows)
+    return tuple(change.message for change in changes if isinstance(change, Received))
+
+
+def spoken(row: TaskRow, text: str) -> Message:
+    """Return a message of the server itself about a task."""
+    return agent_message(text, task_id=row.id, context_id=row.context_id)
+
+
+def row_of(values: Sequence[object]) -> TaskRow:
+    """Return the row that `COLUMNS` were read of."""
+    row = TaskRow(*values)  # type: ignore[arg-type]  # the columns, in order
+    row.state = TaskState(row.state)
+    return row
