@@ -1,11 +1,22 @@
 """What the gateway needs from the outside: a store, an engine, agents. Protocols and plain values only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Raw, Struct
 
-from dragoman.model import Change, Cursor, Filters, Message, Scope, TaskEvent, TaskFold, TaskPage, TaskState
+from dragoman.model import (
+    Change,
+    Cursor,
+    Filters,
+    Message,
+    Scope,
+    StatusChange,
+    TaskEvent,
+    TaskFold,
+    TaskPage,
+    TaskState,
+)
 from dragoman.model.card import Capabilities
 from dragoman.model.payload import ABSENT
 
@@ -44,7 +55,10 @@ class Lease(Struct, frozen=True):
 
 
 class RunRef(Struct, frozen=True, kw_only=True):
-    """A run that is to be executed. Times are milliseconds since 1970 UTC by the store's clock."""
+    """A run that is to be executed. Times are milliseconds since 1970 UTC by the store's clock.
+
+    `again`: its handler may have been entered before, so there may be a journal.
+    """
 
     scope: Scope
     lease: Lease
@@ -55,6 +69,7 @@ class RunRef(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     state: TaskState
     visible: bool
+    again: bool = False
 
 
 class Commit(Struct, frozen=True):
@@ -76,7 +91,11 @@ class Accepted(Struct, frozen=True, kw_only=True):
 
 
 class JournalEntry(Struct, frozen=True, kw_only=True):
-    """A journaled point of a run: what was done, how many acts came before it, and what it gave."""
+    """A journaled point of a run: what was done, how many acts came before it, and what it gave.
+
+    The result of a point that asked the caller is which message of theirs answered it, counted from 0; it is absent
+    until there is one.
+    """
 
     ordinal: int
     kind: str
@@ -103,6 +122,9 @@ class TaskStore(Protocol):
 
     async def accept(self, acceptance: Acceptance) -> Accepted:
         """Store a message, and with it a new task and run or the next turn of an old one, in one transaction.
+
+        A message to a task that waits for its caller moves it to WORKING, is noted in the journal as the answer, and
+        has the run executed; its deadline moves by the time that it waited. One to a running task joins the history.
 
         Raises:
             MessageIdConflict: the messageId was used for another message.
@@ -148,6 +170,24 @@ class TaskStore(Protocol):
 
     async def expire(self) -> tuple[TaskEvent, ...]:
         """Move every running task that is past its deadline to FAILED and fence its run out."""
+        ...
+
+    async def park(
+        self, lease: Lease, change: StatusChange, entry: JournalEntry, *, reveal: bool = False
+    ) -> TaskEvent:
+        """Have a run wait for its caller: commit the status that says so and the point where it waits, together.
+
+        The lease is given up with it, and nobody takes the run over: the caller's next message has it executed.
+        `entry` has no result yet; `reveal` makes the task visible.
+
+        Raises:
+            Fenced: the lease is not good any more.
+            IllegalChange: the lifecycle does not allow it.
+        """
+        ...
+
+    async def expire_parked(self, limits: Mapping[str, int]) -> tuple[TaskEvent, ...]:
+        """Move tasks that wait for their caller for too long to FAILED: `limits` is in milliseconds, by agent."""
         ...
 
     async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
@@ -222,6 +262,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     on_lost_worker: str = "retry"
     max_attempts: int = 3
     deadline: float = 3600.0
+    parked_deadline: float = 7 * 86400.0
     max_runs: int = 100
     legacy_card: bool = True
 

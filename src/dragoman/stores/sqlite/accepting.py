@@ -6,8 +6,9 @@ All that can be wrong is checked before the first write, because the transaction
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import InvalidParams, MessageIdConflict, TaskNotFound, UnsupportedOperation
+from dragoman.stores.sqlite.parking import answer
 from dragoman.stores.sqlite.records import encode
-from dragoman.stores.sqlite.rows import TaskRow, find, has_counters, run_ref, scope_id, write
+from dragoman.stores.sqlite.rows import find, has_counters, scope_id, write
 from dragoman.stores.sqlite.writer import Transaction
 
 
@@ -129,21 +130,8 @@ def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int
         raise UnsupportedOperation(
             f"Task {row.id} is finished and takes no more messages; send a new one with its contextId instead"
         )
-    resumes = row.state.is_interrupted
-    state = TaskState.WORKING if resumes else None
-    if resumes:
-        _unpark(tx, row, lease_ms)
-    events = write(tx, row, (Received(message, state),))
-    if resumes:
-        tx.runs.append(run_ref(tx, row, acceptance.scope))
+    if row.state.is_interrupted:
+        events = answer(tx, row, message, acceptance.scope, lease_ms)
+    else:
+        events = write(tx, row, (Received(message),))
     return Accepted(task_id=row.id, replayed=False, events=events)
-
-
-def _unpark(tx: Transaction, row: TaskRow, lease_ms: int) -> None:
-    row.epoch += 1
-    row.dispatch = "sent"
-    tx.execute(
-        "UPDATE task SET dispatch = 'sent', owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
-        " parked_ms = parked_ms + (? - parked_at), deadline_at = deadline_at + (? - parked_at) WHERE id = ?",
-        (tx.epoch, tx.now + lease_ms, row.epoch, tx.now, tx.now, row.id),
-    )

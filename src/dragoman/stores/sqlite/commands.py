@@ -3,7 +3,7 @@
 Each checks all that can be wrong before its first write, because the transaction is shared with others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -14,15 +14,20 @@ from dragoman.model.payload import ABSENT
 from dragoman.stores.sqlite.rows import (
     COLUMNS,
     TaskRow,
+    fail,
     find,
     leased,
     row_of,
     run_ref,
     scope_id,
-    spoken,
     write,
 )
 from dragoman.stores.sqlite.writer import Transaction
+
+SWEPT = 200
+"""Runs that one sweep ends at most: others wait for the writer."""
+
+_RUNNING = (TaskState.SUBMITTED, TaskState.WORKING)
 
 
 def append(tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: bool) -> tuple[TaskEvent, ...]:
@@ -91,15 +96,30 @@ def cancel(tx: Transaction, scope: Scope, task_id: str) -> TaskEvent:
 def expire(tx: Transaction) -> tuple[TaskEvent, ...]:
     """See `TaskStore.expire`."""
     rows = tx.execute(
-        f"SELECT {COLUMNS} FROM task WHERE state IN (1, 2) AND deadline_at < ? LIMIT 200", (tx.now,)
+        f"SELECT {COLUMNS} FROM task WHERE state IN (1, 2) AND deadline_at < ? LIMIT {SWEPT}", (tx.now,)
     ).fetchall()
+    return _fail_all(tx, rows, "The run passed its deadline and was stopped.")
+
+
+def expire_parked(tx: Transaction, limits: Mapping[str, int]) -> tuple[TaskEvent, ...]:
+    """See `TaskStore.expire_parked`."""
     events: list[TaskEvent] = []
-    for values in rows:
-        row = row_of(values)
-        row.epoch += 1
-        change = StatusChange(TaskState.FAILED, spoken(row, "The run passed its deadline and was stopped."))
-        events.extend(write(tx, row, (change,)))
+    for limit in sorted(set(limits.values())):
+        agents = [agent for agent, own in limits.items() if own == limit]
+        marks = ", ".join("?" * len(agents))
+        rows = tx.execute(
+            f"SELECT {COLUMNS} FROM task WHERE state IN (6, 8) AND parked_at < ?"
+            f" AND scope_id IN (SELECT id FROM scope WHERE agent IN ({marks})) LIMIT {SWEPT}",
+            (tx.now - limit, *agents),
+        ).fetchall()
+        events += _fail_all(
+            tx, rows, "Nobody answered within the time that the run may wait, so it was ended."
+        )
     return tuple(events)
+
+
+def _fail_all(tx: Transaction, rows: Sequence[Sequence[object]], text: str) -> tuple[TaskEvent, ...]:
+    return tuple(event for values in rows for event in fail(tx, row_of(values), text))
 
 
 def record(tx: Transaction, lease: Lease, entry: JournalEntry) -> None:
@@ -114,7 +134,7 @@ def record(tx: Transaction, lease: Lease, entry: JournalEntry) -> None:
 def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
     """See `TaskStore.take_over`."""
     row = find(tx, scope_id(tx, run.scope), run.task_id, hidden=True)
-    if row is None or row.epoch != run.epoch or row.state.is_terminal:
+    if row is None or row.epoch != run.epoch or row.state not in _RUNNING:
         return False
     row.epoch += 1
     row.attempt += row.dispatch != "pending"
@@ -132,9 +152,8 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
 def give_up(tx: Transaction, run: LostRun, text: str, reveal: bool) -> None:
     """See `TaskStore.give_up`."""
     row = find(tx, scope_id(tx, run.scope), run.task_id, hidden=True)
-    if row is not None and row.epoch == run.epoch and not row.state.is_terminal:
-        row.epoch += 1
-        write(tx, row, (StatusChange(TaskState.FAILED, spoken(row, text)),), reveal=reveal)
+    if row is not None and row.epoch == run.epoch and row.state in _RUNNING:
+        fail(tx, row, text, reveal=reveal)
 
 
 def probe(tx: Transaction) -> None:

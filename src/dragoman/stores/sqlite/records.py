@@ -9,6 +9,9 @@ encode = msgspec.json.Encoder().encode
 decode_change = msgspec.json.Decoder(Change).decode
 decode_request = msgspec.json.Decoder(RunRequest).decode
 
+RECEIVED = b'{"c":"received"'
+"""How the record of a Received begins."""
+
 
 def event_from_row(task_id: str, context_id: str, row: tuple[int, int, int, bytes]) -> TaskEvent:
     """Return the event of a row (seq, attempt, at, payload)."""

@@ -12,7 +12,7 @@ from dragoman.model import Change, Message, Received, Reply, Scope, StatusChange
 from dragoman.model.errors import Fenced
 from dragoman.model.lifecycle import advance
 from dragoman.model.speech import agent_message
-from dragoman.stores.sqlite.records import decode_change, decode_request, encode
+from dragoman.stores.sqlite.records import RECEIVED, decode_change, decode_request, encode
 from dragoman.stores.sqlite.writer import Transaction
 
 COLUMNS = (
@@ -83,6 +83,13 @@ def leased(tx: Transaction, lease: Lease) -> TaskRow:
     if row.epoch != lease.epoch or row.state.is_terminal:
         raise Fenced(f"the run is not this writer's any more (the task is {row.state.name})")
     return row
+
+
+def fail(tx: Transaction, row: TaskRow, text: str, *, reveal: bool = False) -> tuple[TaskEvent, ...]:
+    """End a run as FAILED, saying `text`, and fence its handler out."""
+    row.epoch += 1
+    message = agent_message(text, task_id=row.id, context_id=row.context_id)
+    return write(tx, row, (StatusChange(TaskState.FAILED, message),), reveal=reveal)
 
 
 def write(
@@ -164,18 +171,18 @@ def run_ref(tx: Transaction, row: TaskRow, scope: Scope) -> RunRef:
         messages=_messages(tx, row.id),
         state=row.state,
         visible=bool(row.visible),
+        again=True,
     )
 
 
 def _messages(tx: Transaction, task_id: str) -> tuple[Message, ...]:
-    rows = tx.execute("SELECT payload FROM event WHERE task_id = ? ORDER BY seq", (task_id,)).fetchall()
+    # Told by how their records begin: a run may have written far more than it was told.
+    rows = tx.execute(
+        "SELECT payload FROM event WHERE task_id = ? AND substr(payload, 1, ?) = ? ORDER BY seq",
+        (task_id, len(RECEIVED), RECEIVED),
+    ).fetchall()
     changes = (decode_change(payload) for (payload,) in rows)
     return tuple(change.message for change in changes if isinstance(change, Received))
-
-
-def spoken(row: TaskRow, text: str) -> Message:
-    """Return a message of the server itself about a task."""
-    return agent_message(text, task_id=row.id, context_id=row.context_id)
 
 
 def row_of(values: Sequence[object]) -> TaskRow:

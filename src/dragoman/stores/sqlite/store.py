@@ -3,13 +3,13 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun
-from dragoman.model import Change, Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage
-from dragoman.stores.sqlite import accepting, commands, queries
+from dragoman.model import Change, Cursor, Filters, Scope, StatusChange, TaskEvent, TaskFold, TaskPage
+from dragoman.stores.sqlite import accepting, commands, parking, queries
 from dragoman.stores.sqlite.connection import StoreError, migrate, open_reader, open_writer, unavailable
 from dragoman.stores.sqlite.ownership import Ownership
 from dragoman.stores.sqlite.writer import Writer
@@ -120,6 +120,18 @@ class SqliteStore:
         """See `TaskStore.expire`."""
         events: tuple[TaskEvent, ...] = await self._writer.run(commands.expire)
         return events
+
+    async def expire_parked(self, limits: Mapping[str, int]) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.expire_parked`."""
+        events: tuple[TaskEvent, ...] = await self._writer.run(lambda tx: commands.expire_parked(tx, limits))
+        return events
+
+    async def park(
+        self, lease: Lease, change: StatusChange, entry: JournalEntry, *, reveal: bool = False
+    ) -> TaskEvent:
+        """See `TaskStore.park`."""
+        event: TaskEvent = await self._writer.run(lambda tx: parking.park(tx, lease, change, entry, reveal))
+        return event
 
     async def record(self, lease: Lease, entry: JournalEntry) -> None:
         """See `TaskStore.record`."""

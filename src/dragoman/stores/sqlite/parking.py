@@ -1,0 +1,45 @@
+"""Runs that wait for their caller: parking them and entering them again, inside a Transaction."""
+
+from dragoman.gateway.ports import JournalEntry, Lease
+from dragoman.model import Message, Received, Scope, StatusChange, TaskEvent, TaskState
+from dragoman.stores.sqlite.records import encode
+from dragoman.stores.sqlite.rows import TaskRow, leased, run_ref, write
+from dragoman.stores.sqlite.writer import Transaction
+
+
+def park(tx: Transaction, lease: Lease, change: StatusChange, entry: JournalEntry, reveal: bool) -> TaskEvent:
+    """See `TaskStore.park`."""
+    row = leased(tx, lease)
+    # The handler is on its way out: nothing that is left of it can write any more.
+    row.epoch += 1
+    (event,) = write(tx, row, (change,), reveal=reveal)
+    tx.execute("UPDATE task SET owner = 0, lease_until = 0 WHERE id = ?", (row.id,))
+    tx.execute(
+        "INSERT INTO journal (task_id, ordinal, kind, name, acts, seq, result) VALUES (?, ?, ?, ?, ?, ?, NULL)",
+        (row.id, entry.ordinal, entry.kind, entry.name, entry.acts, row.seq),
+    )
+    return event
+
+
+def answer(
+    tx: Transaction, row: TaskRow, message: Message, scope: Scope, lease_ms: int
+) -> tuple[TaskEvent, ...]:
+    """Add a message to a parked run, as what it waits for, and have the run executed."""
+    row.epoch += 1
+    row.dispatch = "sent"
+    # The clock may have gone back meanwhile: no run loses time by waiting.
+    tx.execute(
+        "UPDATE task SET dispatch = 'sent', owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
+        " parked_ms = parked_ms + max(0, ? - parked_at), deadline_at = deadline_at + max(0, ? - parked_at)"
+        " WHERE id = ?",
+        (tx.epoch, tx.now + lease_ms, row.epoch, tx.now, tx.now, row.id),
+    )
+    events = write(tx, row, (Received(message, TaskState.WORKING),))
+    run = run_ref(tx, row, scope)
+    # The message itself is in the event log: the journal says which of the caller's it is.
+    tx.execute(
+        "UPDATE journal SET result = ?, seq = ? WHERE task_id = ? AND result IS NULL",
+        (encode(len(run.messages) - 1), row.seq, row.id),
+    )
+    tx.runs.append(run)
+    return events
