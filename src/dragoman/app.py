@@ -26,7 +26,7 @@ from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.cards import CardFile, combined, interfaces
-from dragoman.config import Config, ConfigError, host_and_port, is_loopback, seconds
+from dragoman.config import Config, ConfigError, durations, host_and_port, is_loopback, seconds
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.ports import Commit
@@ -68,10 +68,8 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
             )
             if getattr(table, name) is not None
         }
-        if table.deadline is not None:
-            changes["deadline"] = seconds(table.deadline, f"agents.{agent_id}.deadline")
         try:
-            agent.configure(**changes)
+            agent.configure(**changes, **durations(agent_id, table))
         except AgentError as error:
             raise AgentError(f"[agents.{agent_id}] in the configuration: {error.rule}") from error
         agents.append(agent)

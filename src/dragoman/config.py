@@ -75,6 +75,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     on_lost_worker: str | None = None
     max_attempts: int | None = None
     deadline: str | None = None
+    parked_deadline: str | None = None
     max_runs: int | None = None
     legacy_card: bool | None = None
 
@@ -138,6 +139,18 @@ def seconds(text: str, key: str) -> float:
             f'{key} = "{text}" is no duration; write a number and a unit: "500ms", "30s", "5m", "1h", "7d"'
         )
     return float(form[1]) * _UNITS[form[2]]
+
+
+def durations(agent_id: str, table: AgentTable) -> dict[str, float]:
+    """Return those settings of an agent's table that are durations and that it sets, in seconds.
+
+    Raises:
+        ConfigError: one is no duration.
+    """
+    texts = {"deadline": table.deadline, "parked_deadline": table.parked_deadline}
+    return {
+        name: seconds(text, f"agents.{agent_id}.{name}") for name, text in texts.items() if text is not None
+    }
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -257,8 +270,7 @@ def _check_values(config: Config, source: str) -> None:
         for agent_id, table in config.agents.items():
             if not table.python:
                 raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
-            if table.deadline is not None:
-                seconds(table.deadline, f"agents.{agent_id}.deadline")
+            durations(agent_id, table)
         if sum(table.default for table in config.agents.values()) > 1:
             raise ConfigError("only one agent can have default = true")
     except ConfigError as error:

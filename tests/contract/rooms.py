@@ -5,8 +5,11 @@ Another engine joins the suite by one class here and one line in `ENGINES`.
 
 import asyncio
 import io
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -31,6 +34,18 @@ async def eventually(probe: Callable[[], T], *, what: str, seconds: float = 5.0)
             raise TimeoutError(f"not within {seconds} s: {what}")
         await asyncio.sleep(0.005)
     return value
+
+
+@dataclass(frozen=True)
+class Held:
+    """What runs hold: places of their agents, tasks of event loops, leases of the store."""
+
+    places: int
+    tasks: int
+    leases: int
+
+
+NOTHING = Held(0, 0, 0)
 
 
 class EngineRoom(Protocol):
@@ -58,6 +73,10 @@ class EngineRoom(Protocol):
         """Send a message without waiting and return the id of its task."""
         ...
 
+    async def answer(self, agent: Agent, task_id: str, text: str) -> Task:
+        """Send a message to a task that there is, and wait for what comes of it."""
+        ...
+
     async def cancel(self, agent: Agent, task_id: str) -> Task:
         """Cancel a task."""
         ...
@@ -72,6 +91,14 @@ class EngineRoom(Protocol):
 
     async def events(self, task_id: str) -> tuple[TaskEvent, ...]:
         """Everything that happened to a task."""
+        ...
+
+    def held(self) -> Held:
+        """What runs hold just now."""
+        ...
+
+    def shift_clock(self, milliseconds: int) -> None:
+        """Move the store's clock forward."""
         ...
 
 
@@ -112,6 +139,12 @@ class EmbeddedRoom(EngineRoom):
         assert isinstance(task, Task)
         return task.id
 
+    async def answer(self, agent: Agent, task_id: str, text: str) -> Task:
+        sent = SendMessage(message=message(text, task_id=task_id), generation="1.0")
+        task = await self.send(agent, sent)
+        assert isinstance(task, Task)
+        return task
+
     async def cancel(self, agent: Agent, task_id: str) -> Task:
         task = await self._gateway.perform(_call(agent), Operation.CANCEL_TASK, CancelTask(task_id=task_id))
         assert isinstance(task, Task)
@@ -132,6 +165,23 @@ class EmbeddedRoom(EngineRoom):
 
     async def events(self, task_id: str) -> tuple[TaskEvent, ...]:
         return await self._store.events(task_id, 0)
+
+    def held(self) -> Held:
+        assert self._service is not None
+        loops = self._service._engine._loops.values()
+        places = sum(sum(loop.count()) for loop in loops)
+        tasks = sum(len(asyncio.all_tasks(loop._loop)) for loop in loops)
+        with closing(sqlite3.connect(self._data / "dragoman.db")) as connection:
+            statement = (
+                "SELECT count(*) FROM task WHERE dispatch <> 'done' AND (owner <> 0 OR lease_until <> 0)"
+            )
+            return Held(places, tasks, connection.execute(statement).fetchone()[0])
+
+    def shift_clock(self, milliseconds: int) -> None:
+        with closing(
+            sqlite3.connect(self._data / "dragoman.db", timeout=10, isolation_level=None)
+        ) as connection:
+            connection.execute("UPDATE clock SET offset_ms = offset_ms + ?", (milliseconds,))
 
 
 ENGINES: list[type[EngineRoom]] = [EmbeddedRoom]

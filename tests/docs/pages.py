@@ -32,7 +32,7 @@ from tests.docs.authoring import agents_part
 from tests.docs.words import KEYS, REMEDIES, UNSET, UNUSED
 
 _DURATION = re.compile(r"\d+(ms|s|m|h|d)")
-_DURATIONS = {"agents.ID.deadline"}
+_DURATIONS = {"agents.ID.deadline", "agents.ID.parked_deadline"}
 """Keys that hold a duration and have no default to tell it by."""
 
 
@@ -187,6 +187,12 @@ def limits_part() -> str:
             "it is a task",
         ],
         ["a run", f"{agent['deadline'].default:g} seconds", "`deadline`", "the task is FAILED"],
+        [
+            "a run's wait for its caller",
+            f"{agent['parked_deadline'].default / 86400:g} days",
+            "`parked_deadline`",
+            "the task is FAILED",
+        ],
         ["attempts of a run", str(agent["max_attempts"].default), "`max_attempts`", "the task is FAILED"],
         ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
         ["a stopped handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],

@@ -25,7 +25,8 @@ KEYS: Mapping[str, str] = {
     "agents.ID.strict_input_modes": "Whether to refuse parts of other media types.",
     "agents.ID.on_lost_worker": '`"retry"` or `"fail"`: what becomes of a run that a crash interrupted.',
     "agents.ID.max_attempts": "How often a run is entered at most.",
-    "agents.ID.deadline": "How long a run may take before it is ended as FAILED.",
+    "agents.ID.deadline": "How long a run may take before it is ended as FAILED, waiting for its caller aside.",
+    "agents.ID.parked_deadline": "How long a run may wait for its caller before it is ended as FAILED.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
 }
 """Key, with `ID` for the name of an agent's table → what it means."""

@@ -54,6 +54,7 @@ def test_every_key_is_read() -> None:
                     "on_lost_worker": "fail",
                     "max_attempts": 5,
                     "deadline": "2h",
+                    "parked_deadline": "3d",
                     "max_runs": 7,
                 }
             },
@@ -62,7 +63,7 @@ def test_every_key_is_read() -> None:
     assert (config.server.listen, config.limits.body) == ("[::1]:0", 1024)
     assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
     assert config.agents["demo"] == AgentTable(
-        "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", 7
+        "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", "3d", 7
     )
 
 

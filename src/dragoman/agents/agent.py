@@ -64,6 +64,7 @@ class Agent:
         on_lost_worker: str = "retry",
         max_attempts: int = 3,
         deadline: float = 3600.0,
+        parked_deadline: float = 7 * 86400.0,
         max_runs: int = 100,
         legacy_card: bool = True,
         place: str = "",
@@ -84,8 +85,9 @@ class Agent:
             strict_input_modes: refuse parts of other media types.
             idempotency: "always" (a repeated messageId is the same message) or "requested".
             on_lost_worker: "retry" enters a run again that a crash interrupted; "fail" ends it as FAILED.
-            max_attempts: how often a run is entered at most.
-            deadline: seconds after which a run is ended as FAILED.
+            max_attempts: how often a run is entered at most, if crashes interrupt it.
+            deadline: seconds after which a run is ended as FAILED; those that it waits for its caller do not count.
+            parked_deadline: seconds that a run may wait for its caller before it is ended as FAILED.
             max_runs: runs at a time; further ones wait.
             legacy_card: let a card that is asked for without a version have the members that A2A 0.3 callers need.
             place: file and line to name in messages; those of the call if left out.
@@ -99,8 +101,9 @@ class Agent:
         for modes, named in ((input_modes, "input_modes"), (output_modes, "output_modes")):
             if isinstance(modes, str):
                 raise AgentError(f'{self.place}: agent {id!r}: {named} must be a list, such as ["{modes}"]')
-        if not isinstance(deadline, int | float):
-            raise AgentError(f"{self.place}: agent {id!r}: deadline must be a number of seconds")
+        for duration, named in ((deadline, "deadline"), (parked_deadline, "parked_deadline")):
+            if not isinstance(duration, int | float):
+                raise AgentError(f"{self.place}: agent {id!r}: {named} must be a number of seconds")
         self.name = name or id
         self.description = description or f"The agent {self.name}."
         self.version = version
@@ -120,6 +123,7 @@ class Agent:
             on_lost_worker=on_lost_worker,
             max_attempts=max_attempts,
             deadline=deadline,
+            parked_deadline=parked_deadline,
             max_runs=max_runs,
             legacy_card=legacy_card,
         )
@@ -215,6 +219,7 @@ class Agent:
             (settings.on_lost_worker in ("retry", "fail"), 'on_lost_worker must be "retry" or "fail"'),
             (settings.max_attempts >= 1, "max_attempts must be at least 1"),
             (settings.deadline > 0, "deadline must be above 0 seconds"),
+            (settings.parked_deadline > 0, "parked_deadline must be above 0 seconds"),
             (settings.max_runs >= 1, "max_runs must be at least 1"),
             (
                 bool(settings.input_modes and self.output_modes),

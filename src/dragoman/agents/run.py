@@ -5,9 +5,12 @@ acts block. The two have the same names.
 """
 
 import asyncio
+import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, overload
+
+import msgspec
 
 from dragoman.agents.outcome import as_artifact, as_message
 from dragoman.gateway.execute import Execution
@@ -52,7 +55,7 @@ class _Facts:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """All messages of the caller to this task so far, oldest first."""
+        """All messages of the caller to this task when the handler was entered, oldest first."""
         return self._ref.messages
 
     @property
@@ -77,12 +80,12 @@ class _Facts:
 
     @property
     def attempt(self) -> int:
-        """How often this run was entered, this time included; above 1 after a crash."""
+        """1, and 1 more for each crash that interrupted the run; an answer that enters it again does not count."""
         return self._ref.attempt
 
     @property
     def deadline(self) -> float:
-        """When the run will be stopped, in seconds since 1970 UTC."""
+        """When the run will be stopped, in seconds since 1970 UTC; later by the time that it waited for its caller."""
         return self._ref.deadline_at / 1000
 
     @property
@@ -182,6 +185,24 @@ class Run(_Facts):
         """End the run as REJECTED: the agent will not do what was asked."""
         await self._execution.act(self._status(TaskState.REJECTED, text))
 
+    async def ask(self, question: Content, *, name: str = "") -> Message:
+        """Ask the caller (INPUT_REQUIRED), and return the message that they answer with, however late it comes.
+
+        The handler is ended here, and entered again from its start once there is an answer; then this returns it.
+        Nothing is held meanwhile. The answer is one to this question: the handler must ask the same again, or, where
+        the words change, give the question a `name` that does not.
+
+        Raises:
+            IllegalChange: the run has ended, or the agent replies with bare messages, so that nobody could answer.
+        """
+        change = self._status(TaskState.INPUT_REQUIRED, question)
+        return await self._execution.ask("ask", name or _digest(change), change)
+
+    async def require_auth(self, text: Content, *, name: str = "") -> Message:
+        """Ask the caller to authorize something (AUTH_REQUIRED): as `ask`, but streams of the caller stay open."""
+        change = self._status(TaskState.AUTH_REQUIRED, text)
+        return await self._execution.ask("require_auth", name or _digest(change), change)
+
     @overload
     async def step(self, name: str, perform: Callable[[], Awaitable[T]]) -> T: ...
 
@@ -192,7 +213,8 @@ class Run(_Facts):
         """Do something once for this run, and return its result also on a later attempt without doing it again.
 
         Effects outside (a payment, a mail, a paid model call) belong in a step. The result must be a JSON value.
-        `perform` runs at least once: it is repeated if the server dies before its result is saved.
+        `perform` runs at least once: it is repeated if the server dies before its result is saved. It may tell of
+        its progress, but holds no other step and no question.
 
         Raises:
             ValueError, TypeError: the result has no JSON form.
@@ -201,10 +223,17 @@ class Run(_Facts):
         point = self._execution.recall("step", name)
         known = point.known
         if known is None:
-            performed = perform()
-            value = await performed if inspect.isawaitable(performed) else performed
+            with self._execution.performing():
+                performed = perform()
+                value = await performed if inspect.isawaitable(performed) else performed
             known = await self._execution.remember(point, value)
         return unpack(known.result)
+
+
+def _digest(question: StatusChange) -> str:
+    """Return what tells a question from others in a journal, which logs quote: nothing that anybody said."""
+    parts = question.message.parts if question.message is not None else ()
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]
 
 
 class BlockingRun(_Facts):
@@ -264,13 +293,23 @@ class BlockingRun(_Facts):
         """See `Run.reject`."""
         self._await(self._run.reject(text))
 
+    def ask(self, question: Content, *, name: str = "") -> Message:
+        """See `Run.ask`."""
+        return self._await(self._run.ask(question, name=name))
+
+    def require_auth(self, text: Content, *, name: str = "") -> Message:
+        """See `Run.require_auth`."""
+        return self._await(self._run.require_auth(text, name=name))
+
     def step(self, name: str, perform: Callable[[], T]) -> T:
         """See `Run.step`."""
         self._await(self._execution.flush())
         point = self._execution.recall("step", name)
         known = point.known
         if known is None:
-            known = self._await(self._execution.remember(point, perform()))
+            with self._execution.performing():
+                value = perform()
+            known = self._await(self._execution.remember(point, value))
         result: T = unpack(known.result)
         return result
 

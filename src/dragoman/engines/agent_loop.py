@@ -7,9 +7,10 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from dragoman.gateway.execute import AgentRuntime, Execution, execute
 from dragoman.gateway.ports import Lease, RunRef, TaskStore
@@ -18,11 +19,28 @@ from dragoman.model.errors import Unavailable
 _LOG = logging.getLogger("dragoman.engine")
 
 GRACE = 10.0
-"""Seconds that a stopped handler may take to end before its place is given to another run."""
+"""Seconds that a stopped or parked handler may take to end before its place is given to another run."""
 
 MAX_THREADS = 100_000
 CLOSE_SECONDS = 2.0
 """Seconds that closing waits for handlers to take their cancellation, and again for the shutdown hooks."""
+
+
+class _Entry:
+    """A handler that was entered and has not ended yet.
+
+    Attributes:
+        task: what runs it.
+        execution: what it acts through.
+        grace: abandons it, if it is on its way out.
+    """
+
+    __slots__ = ("execution", "grace", "task")
+
+    def __init__(self, task: asyncio.Task[None], execution: Execution) -> None:
+        self.task = task
+        self.execution = execution
+        self.grace: asyncio.TimerHandle | None = None
 
 
 class AgentLoop:
@@ -33,8 +51,10 @@ class AgentLoop:
         self._store = store
         self._loop = loop
         self._waiting: deque[RunRef] = deque()
-        self._running: dict[str, tuple[asyncio.Task[None], Execution]] = {}
-        self._known: set[str] = set()
+        self._running: dict[str, _Entry] = {}
+        self._returning: dict[str, RunRef] = {}
+        self._known: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._noted: set[str] = set()
         self._notes: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -57,25 +77,26 @@ class AgentLoop:
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         """Have runs executed as soon as there is room; may be called from any thread."""
         self._idle.clear()
-        self._known.update(run.lease.task_id for run in runs)
+        with self._counting:
+            self._known.update(run.lease.task_id for run in runs)
         self._loop.call_soon_threadsafe(self._arrive, runs)
 
-    def stop(self, task_id: str) -> None:
-        """Stop the handler of a run; may be called from any thread."""
+    def stop(self, task_id: str, lease: Lease | None = None) -> None:
+        """Stop the handler of a run, or only one that has `lease`; may be called from any thread."""
         if task_id in self._known:
             entry = self._running.get(task_id)
-            if entry is not None:
+            if entry is not None and lease in (None, entry.execution.ref.lease):
                 # A handler in a thread looks at this flag, also when the loop is blocked.
-                entry[1].stop()
-            self._loop.call_soon_threadsafe(self._stop, task_id)
+                entry.execution.stop()
+            self._loop.call_soon_threadsafe(self._stop, task_id, lease)
 
     def leases(self) -> list[Lease]:
         """Return the leases of what is running here."""
-        return [execution.ref.lease for _, execution in list(self._running.values())]
+        return [entry.execution.ref.lease for entry in list(self._running.values())]
 
     def count(self) -> tuple[int, int]:
         """Return how many runs are running and how many wait."""
-        return len(self._running), len(self._waiting)
+        return len(self._running), len(self._waiting) + len(self._returning)
 
     def drain(self, timeout: float) -> bool:
         """Let what is running end, start nothing new; return whether all ended within `timeout` seconds."""
@@ -107,9 +128,15 @@ class AgentLoop:
         self._loop.run_forever()
 
     def _arrive(self, runs: Sequence[RunRef]) -> None:
-        self._waiting.extend(runs)
+        for run in runs:
+            if run.lease.task_id in self._running:
+                # It was parked and is answered already, but its handler has not quite ended.
+                self._returning[run.lease.task_id] = run
+            else:
+                self._waiting.append(run)
         self._fill()
-        waiting = [run.lease for run in runs if run.lease.task_id not in self._running]
+        running = self.leases()
+        waiting = [run.lease for run in runs if run.lease not in running]
         if waiting:
             # So that a restart does not count as an attempt for those who were never entered.
             self._noted.update(lease.task_id for lease in waiting)
@@ -130,55 +157,82 @@ class AgentLoop:
             self._noted.discard(run.lease.task_id)
             execution = Execution(self._store, run, self._agent.settings, waited=waited)
             task = self._loop.create_task(execute(execution, self._agent.run))
-            self._running[run.lease.task_id] = task, execution
-            task.add_done_callback(lambda task, run=run: self._done(run, task))  # type: ignore[misc]
+            entry = self._running[run.lease.task_id] = _Entry(task, execution)
+            execution.on_parked = partial(self._parked, run.lease.task_id)
+            task.add_done_callback(partial(self._done, entry))
 
-    def _done(self, run: RunRef, task: asyncio.Task[None]) -> None:
-        entry = self._running.get(run.lease.task_id)
-        if entry is not None and entry[0] is task:
-            self._leave(run.lease.task_id)
+    def _parked(self, task_id: str) -> None:
+        if (entry := self._running.get(task_id)) is not None:
+            self._part(entry)
+
+    def _part(self, entry: _Entry) -> None:
+        """See to it that a handler that was stopped or parked gives its place up."""
+        if entry.grace is None:
+            entry.grace = self._loop.call_later(GRACE, self._abandon, entry)
+
+    def _done(self, entry: _Entry, task: asyncio.Task[None]) -> None:
+        self._leave(entry)
+        run = entry.execution.ref
         if not task.cancelled() and task.exception() is not None:
             _LOG.error(
                 "a run could not be ended", exc_info=task.exception(), extra={"task_id": run.lease.task_id}
             )
 
-    def _leave(self, task_id: str) -> None:
+    def _leave(self, entry: _Entry) -> None:
+        if entry.grace is not None:
+            entry.grace.cancel()
+        task_id = entry.execution.ref.lease.task_id
+        if self._running.get(task_id) is not entry:
+            return
         del self._running[task_id]
-        self._known.discard(task_id)
+        self._forget(task_id)
+        returning = self._returning.pop(task_id, None)
+        if returning is not None:
+            self._waiting.append(returning)
         self._fill()
         self._check_idle()
+
+    def _forget(self, task_id: str) -> None:
+        with self._counting:
+            self._known[task_id] -= 1
+            if not self._known[task_id]:
+                del self._known[task_id]
 
     def _check_idle(self) -> None:
         if not self._running and (self._draining or not self._waiting):
             self._idle.set()
 
-    def _stop(self, task_id: str) -> None:
+    def _stop(self, task_id: str, lease: Lease | None) -> None:
         entry = self._running.get(task_id)
-        if entry is None:
-            self._waiting = deque(run for run in self._waiting if run.lease.task_id != task_id)
-            self._known.discard(task_id)
-            self._noted.discard(task_id)
+        if entry is not None and lease in (None, entry.execution.ref.lease):
+            entry.execution.stop()
+            entry.task.cancel()
+            self._part(entry)
+        if lease is None:
+            # Nobody has entered these, so they end with a word.
+            dropped = [run for run in self._waiting if run.lease.task_id == task_id]
+            if dropped:
+                self._waiting = deque(run for run in self._waiting if run.lease.task_id != task_id)
+            if self._returning.pop(task_id, None) is not None or dropped:
+                self._forget(task_id)
+                self._noted.discard(task_id)
             self._check_idle()
-            return
-        task, execution = entry
-        execution.stop()
-        task.cancel()
-        self._loop.call_later(GRACE, self._abandon, task_id, task)
 
-    def _abandon(self, task_id: str, task: asyncio.Task[None]) -> None:
-        entry = self._running.get(task_id)
-        if entry is None or entry[0] is not task:
-            return
+    def _abandon(self, entry: _Entry) -> None:
         _LOG.warning(
-            "a stopped handler did not end within %g s and was abandoned", GRACE, extra={"task_id": task_id}
+            "a stopped or parked handler did not end within %g s and was abandoned",
+            GRACE,
+            extra={"task_id": entry.execution.ref.lease.task_id},
         )
-        self._leave(task_id)
+        entry.execution.stop()
+        entry.task.cancel()
+        self._leave(entry)
 
     async def _shutdown(self) -> None:
-        tasks = [task for task, _ in self._running.values()]
-        for task, execution in list(self._running.values()):
-            execution.stop()
-            task.cancel()
+        tasks = [entry.task for entry in self._running.values()]
+        for entry in list(self._running.values()):
+            entry.execution.stop()
+            entry.task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS / 2)
         await self._agent.shutdown()

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dragoman.engines.agent_loop import AgentLoop
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Lease, LostRun, RunRef, TaskStore
+from dragoman.model import TaskState
 
 _LOG = logging.getLogger("dragoman.engine")
 
@@ -42,6 +43,9 @@ class EmbeddedEngine:
         self._store = store
         self._sweep = sweep
         self._loops = {agent.id: AgentLoop(agent, store, new_loop()) for agent in self._agents.values()}
+        self._patience = {
+            agent.id: int(agent.settings.parked_deadline * 1000) for agent in self._agents.values()
+        }
         self._fresh: dict[str, tuple[float, Lease]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._noticed = asyncio.Event()
@@ -76,7 +80,8 @@ class EmbeddedEngine:
         by_agent: defaultdict[str, list[RunRef]] = defaultdict(list)
         for run in runs:
             by_agent[run.scope.agent].append(run)
-            if self._agents[run.scope.agent].settings.replies != "message":
+            shows = self._agents[run.scope.agent].settings.replies != "message"
+            if shows and run.state is TaskState.SUBMITTED:
                 self._fresh[run.lease.task_id] = due, run.lease
         for agent_id, batch in by_agent.items():
             self._loops[agent_id].dispatch(batch)
@@ -142,6 +147,9 @@ class EmbeddedEngine:
                 for event in await self._store.expire():
                     _LOG.warning("a run passed its deadline", extra={"task_id": event.task_id})
                     self.stop(event.task_id)
+                for event in await self._store.expire_parked(self._patience):
+                    _LOG.warning("a run waited too long for its caller", extra={"task_id": event.task_id})
+                    self.stop(event.task_id)
                 await self.recover()
             except Exception as error:  # the next sweep must come, whatever became of this one
                 _LOG.warning("a sweep failed: %s", type(error).__name__)
@@ -150,9 +158,12 @@ class EmbeddedEngine:
         while True:
             await self._noticed.wait()
             self._noticed.clear()
-            leases = [lease for loop in self._loops.values() for lease in loop.leases()]
             try:
-                for task_id in await self._store.fenced(leases):
-                    self.stop(task_id)
+                for loop in self._loops.values():
+                    leases = loop.leases()
+                    fenced = await self._store.fenced(leases)
+                    for lease in leases:
+                        if lease.task_id in fenced:
+                            loop.stop(lease.task_id, lease)
             except Exception as error:  # the next notice must be heard, whatever became of this one
                 _LOG.warning("runs stopped elsewhere could not be looked up: %s", type(error).__name__)

@@ -6,20 +6,25 @@ refused by the store and ends the handler.
 """
 
 import asyncio
+import itertools
 import logging
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
+from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
 from dragoman.gateway.ports import AgentSettings, JournalEntry, RunRef, TaskStore
 from dragoman.model import Change, Message, Reply, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
 from dragoman.model.event import ArtifactChunk
 from dragoman.model.lifecycle import advance
-from dragoman.model.payload import pack
+from dragoman.model.payload import ABSENT, pack, unpack
 from dragoman.model.speech import agent_message
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger("dragoman.run")
 
@@ -27,18 +32,16 @@ RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to write while the store is unavailable; the last one repeats."""
 
 
-class JournalPoint(Struct, frozen=True):
-    """A point at which a handler does something once, and what is `known` of it from an earlier attempt."""
+class Parked(BaseException):
+    """Raised in a handler where it asks its caller: the run waits now, and this entry of the handler is over.
 
-    ordinal: int
-    kind: str
-    name: str
-    acts: int
-    known: JournalEntry | None
+    `except Exception` lets it through, and what swallows it meets it again at the handler's next act. It is no
+    cancellation, because task groups and timeouts take those for their own and go on; `finally` blocks run.
+    """
 
 
 class Execution:
-    """One attempt of one run, as the handler's side sees it.
+    """One entry of a handler for one run, as the handler's side sees it.
 
     Attributes:
         ref: the run.
@@ -46,6 +49,7 @@ class Execution:
         cancelled: set when the run was fenced out; a handler in a thread looks at it.
         ended: whether the run has its last event.
         before: commits what the handler gave earlier and is still held back; called before each act and point.
+        on_parked: called on the handler's loop when the run has come to wait for its caller.
     """
 
     def __init__(
@@ -57,37 +61,37 @@ class Execution:
         self.cancelled = threading.Event()
         self.ended = False
         self.before: Callable[[], Awaitable[None]] | None = None
+        self.on_parked: Callable[[], object] | None = None
         self._store = store
         self._settings = settings
         self._waited = waited
         self._shown = ref.visible
         self._artifacts = 0
-        self._acts = 0
-        self._journal: dict[int, JournalEntry] = {}
-        self._points = 0
-        self._replayed_acts = 0
+        self._journal = Journal()
+        self._parking: asyncio.Future[None] | None = None
 
     async def prepare(self) -> None:
-        """Enter the run, and read what an earlier attempt journaled.
+        """Enter the run, and read what was journaled when it was entered before.
 
         Raises:
             Fenced: it was stopped while it waited.
         """
         if self._waited:
             await self._persist(lambda: self._store.enter(self.ref.lease))
-        if self.ref.attempt > 1:
-            entries = await self._store.journal(self.ref.lease)
-            self._journal = {entry.ordinal: entry for entry in entries}
-            self._replayed_acts = max((entry.acts for entry in entries), default=0)
+        if self.ref.again:
+            self._journal.load(await self._persist(lambda: self._store.journal(self.ref.lease)))
 
     async def act(self, *changes: Change) -> None:
         """Commit changes as the handler's next act, all or none.
 
-        An act that an earlier attempt committed before its last journaled point is not committed again.
+        An act that was committed before the last journaled point when the handler was entered before is not
+        committed again. What a step does is part of the step, and no act of its own in the journal's count.
 
         Raises:
             IllegalChange: the lifecycle does not allow it, or the run has ended.
             Fenced: the run is not this handler's any more.
+            JournalMismatch: the handler has left the way that its journal tells of.
+            Parked: the run waits for its caller.
         """
         await self.flush()
         await self.commit(*changes)
@@ -96,19 +100,20 @@ class Execution:
         """Do what `act` does, past what is held back.
 
         Raises:
-            IllegalChange, Fenced: as `act`.
+            IllegalChange, Fenced, JournalMismatch, Parked: as `act`.
         """
-        if self.ended:
-            raise IllegalChange("the run has ended: nothing can be added to it")
-        if self.cancelled.is_set():
-            raise Fenced("the run was stopped")
-        self._acts += 1
+        if self._parking is not None:
+            await asyncio.shield(self._parking)
+        self._check_entered()
+        is_new = self._journal.next_act()
         state = self.state
         if state is TaskState.SUBMITTED and isinstance(changes[0], ArtifactChunk) and not _is_ending(changes):
             changes = (StatusChange(TaskState.WORKING), *changes)
         for change in changes:
             state = advance(state, change)
-        if self._acts > self._replayed_acts:
+        if _is_ending(changes):
+            self._journal.check_end()
+        if is_new:
             await self._append(changes)
         self.state = state
         self.ended = state.is_terminal
@@ -117,7 +122,7 @@ class Execution:
         """Commit what is held back, so that what comes now comes after it.
 
         Raises:
-            IllegalChange, Fenced: as `act`.
+            IllegalChange, Fenced, JournalMismatch, Parked: as `act`.
         """
         if self.before is not None:
             await self.before()
@@ -126,6 +131,11 @@ class Execution:
         """Return an id for the next artifact: the same one in every attempt that does the same."""
         self._artifacts += 1
         return f"{self.ref.lease.task_id}-{self._artifacts}"
+
+    @property
+    def mismatch(self) -> JournalMismatch | None:
+        """How the handler left the way that its journal tells of, if it did."""
+        return self._journal.mismatch
 
     @property
     def replies_with_message(self) -> bool:
@@ -145,20 +155,19 @@ class Execution:
             await self.act(Reply(structs.replace(message, task_id="", context_id=self.ref.context_id)))
 
     def recall(self, kind: str, name: str) -> JournalPoint:
-        """Return the handler's next point in the journal, and what an earlier attempt saved there.
+        """Return the handler's next point in the journal, and what was saved there when it was entered before.
 
         Raises:
-            JournalMismatch: an earlier attempt did something else there.
+            JournalMismatch: the handler did something else there.
+            IllegalChange: it is inside of a step, or the run has ended.
+            Fenced, Parked: as `act`.
         """
-        self._points += 1
-        point = JournalPoint(self._points, kind, name, self._acts, self._journal.get(self._points))
-        known = point.known
-        if known is not None and (known.kind, known.name, known.acts) != (kind, name, self._acts):
-            raise JournalMismatch(
-                f"point {self._points} of the journal is {known.kind} {known.name!r} after {known.acts} acts, "
-                f"but the handler now does {kind} {name!r} after {self._acts}"
-            )
-        return point
+        self._check_entered()
+        return self._journal.next_point(kind, name)
+
+    def performing(self) -> AbstractContextManager[None]:
+        """Have what is done inside belong to the step that performs it."""
+        return self._journal.performing()
 
     async def remember(self, point: JournalPoint, result: Any) -> JournalEntry:
         """Journal the result of a point at which nothing was known, and return the entry.
@@ -173,9 +182,52 @@ class Execution:
         await self._persist(lambda: self._store.record(self.ref.lease, entry))
         return entry
 
+    async def ask(self, kind: str, name: str, question: StatusChange) -> Message:
+        """Return what the caller answered to the handler's next point, which moves the task to a state that waits.
+
+        Where there is no answer yet, the run is parked, and this does not return: the handler is entered again when
+        the answer is there.
+
+        Raises:
+            IllegalChange: as `act`, or nobody sees the task, so that nobody could answer.
+            Parked: there is no answer yet.
+            Fenced, JournalMismatch: as `act`.
+        """
+        await self.flush()
+        point = self.recall(kind, name)
+        if point.known is not None:
+            answer: Message = self.ref.messages[unpack(point.known.result)]
+            return answer
+        if self.replies_with_message:
+            raise IllegalChange(
+                "an agent that replies with bare messages shows no task, so nobody could answer"
+            )
+        advance(self.state, question)
+        # Not to be left half done by a timeout around it, or by a task group that gives up.
+        self._parking = asyncio.ensure_future(self._park(point, question))
+        self._parking.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(self._parking)
+        raise Parked
+
+    async def is_parked(self) -> bool:
+        """Tell whether the run waits for its caller, once it is decided if it was about to."""
+        parking = self._parking
+        if parking is None:
+            return False
+        await asyncio.wait([parking])
+        return not parking.cancelled() and parking.exception() is None
+
     async def fail(self, text: str) -> None:
-        """End the run as FAILED, saying `text`."""
-        await self.act(StatusChange(TaskState.FAILED, self.say(text)))
+        """End the run as FAILED, saying `text`, whatever the journal says.
+
+        Raises:
+            IllegalChange, Fenced: as `act`.
+        """
+        if self._journal.mismatch is None:
+            await self.flush()
+        if not self.ended:
+            await self._append((StatusChange(TaskState.FAILED, self.say(text)),))
+            self.state, self.ended = TaskState.FAILED, True
 
     def say(self, text: str) -> Message:
         """Return a message of the agent about this task."""
@@ -185,6 +237,31 @@ class Execution:
         """Tell the handler that the run was fenced out; may be called from any thread."""
         self.cancelled.set()
 
+    def _check_entered(self) -> None:
+        """Make sure that the handler may still do something."""
+        if self._parking is not None:
+            raise Parked
+        if self._journal.mismatch is not None:
+            raise self._journal.mismatch
+        if self.ended:
+            raise IllegalChange("the run has ended: nothing can be added to it")
+        if self.cancelled.is_set():
+            raise Fenced("the run was stopped")
+
+    async def _park(self, point: JournalPoint, question: StatusChange) -> None:
+        entry = JournalEntry(
+            ordinal=point.ordinal, kind=point.kind, name=point.name, acts=point.acts, result=ABSENT
+        )
+        reveal = not self._shown
+        try:
+            await self._persist(lambda: self._store.park(self.ref.lease, question, entry, reveal=reveal))
+        except BaseException:
+            self._parking = None
+            raise
+        self.state, self._shown = question.state, True
+        if self.on_parked is not None:
+            self.on_parked()
+
     async def _append(self, changes: tuple[Change, ...]) -> None:
         reveal = (
             not self._shown and self._settings.replies != "message" and not isinstance(changes[-1], Reply)
@@ -192,11 +269,11 @@ class Execution:
         await self._persist(lambda: self._store.append(self.ref.lease, changes, reveal=reveal))
         self._shown = self._shown or reveal
 
-    async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Write, again and again while the store cannot: a full disk must not lose what a handler has done."""
-        for attempt in range(1_000_000):
+    async def _persist(self, use: Callable[[], Awaitable[T]]) -> T:
+        """Use the store, again and again while it cannot: a full disk must not lose what a handler has done."""
+        for attempt in itertools.count():
             try:
-                await write()
+                return await use()
             except Unavailable:
                 if self.cancelled.is_set():
                     raise Fenced("the run was stopped") from None
@@ -204,8 +281,7 @@ class Execution:
             except Fenced:
                 self.cancelled.set()
                 raise
-            else:
-                return
+        raise AssertionError("unreachable")
 
 
 class AgentRuntime(Protocol):
@@ -234,17 +310,13 @@ class AgentRuntime(Protocol):
         ...
 
 
-class JournalMismatch(Exception):
-    """The handler does not do what its journal says it did: nothing is guessed, the run fails."""
-
-
 def _is_ending(changes: tuple[Change, ...]) -> bool:
     last = changes[-1]
     return isinstance(last, Reply) or (isinstance(last, StatusChange) and last.state.is_terminal)
 
 
 async def execute(execution: Execution, run: Callable[[Execution], Awaitable[None]]) -> None:
-    """Run a handler to its end and make sure that its run has one.
+    """Run a handler to its end and make sure that its run has one, or waits for its caller.
 
     Never raises for what the handler did: an exception ends the run as FAILED, and its text goes to the log alone.
     """
@@ -256,16 +328,33 @@ async def execute(execution: Execution, run: Callable[[Execution], Awaitable[Non
             await execution.act(StatusChange(TaskState.COMPLETED))
     except Fenced:
         return
-    except JournalMismatch as error:
-        _LOG.error("the journal does not match the handler: %s", error, extra=_facts(ref))
-        await _end(execution, "The agent changed while it was interrupted, so this run could not go on.")
     except BaseException as error:  # whatever a handler raises is the run's failure, not the server's
         if _is_being_stopped(error):
             raise
+        if await execution.is_parked():
+            if not _is_parting(error):
+                _LOG.warning(
+                    "the handler raised %s on its way out, while its run waits for its caller",
+                    type(error).__name__,
+                    exc_info=error,
+                    extra=_facts(ref),
+                )
+            return
         if execution.cancelled.is_set():
             return
-        _LOG.error("the handler raised %s", type(error).__name__, exc_info=error, extra=_facts(ref))
-        await _end(execution, "The agent failed while it handled the message.")
+        if execution.mismatch is not None:
+            _LOG.error("the journal does not match the handler: %s", execution.mismatch, extra=_facts(ref))
+            await _end(execution, "The agent changed while it was interrupted, so this run could not go on.")
+        else:
+            _LOG.error("the handler raised %s", type(error).__name__, exc_info=error, extra=_facts(ref))
+            await _end(execution, "The agent failed while it handled the message.")
+
+
+def _is_parting(error: BaseException) -> bool:
+    """Tell whether a handler was ended by `Parked` and by nothing else; a task group brings it in a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split((Parked, asyncio.CancelledError))[1] is None
+    return isinstance(error, Parked)
 
 
 def _is_being_stopped(error: BaseException) -> bool:

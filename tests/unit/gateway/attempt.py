@@ -25,8 +25,15 @@ class Attempt:
     def again(self) -> "Attempt":
         """Return the next attempt of the run, on the same store."""
         state = self.store.state(self.ref.lease.task_id)
-        ref = structs.replace(self.ref, attempt=self.ref.attempt + 1, state=state)
+        ref = structs.replace(self.ref, attempt=self.ref.attempt + 1, state=state, again=True)
         return Attempt(self.store, ref, self.settings)
+
+    async def answered(self, text: str) -> "Attempt":
+        """Answer the run, which waits for it, and return what executes it then."""
+        answer = message(text, message_id=new_id())
+        sent = structs.replace(answer.message, task_id=self.ref.lease.task_id)
+        await self.store.accept(accepting(structs.replace(answer, message=sent)))
+        return Attempt(self.store, self.store.runs[-1], self.settings)
 
     @property
     def done(self) -> list[Change]:
@@ -44,19 +51,20 @@ async def begun(
     """Have a message accepted and return the first attempt of its run."""
     request = request or message()
     store = MemoryStore()
-    runs: list[RunRef] = []
-    store.on_commit(lambda commit: runs.extend(commit.runs))
-    await store.accept(
-        Acceptance(
-            scope=SCOPE,
-            message=request.message,
-            digest=b"",
-            idempotent=True,
-            task_id=new_id(),
-            context_id="c",
-            request=RunRequest(request.accepted_output_modes, extensions, request.metadata),
-            deadline=60_000,
-            visible=replies == "task",
-        )
+    await store.accept(accepting(request, extensions, visible=replies == "task"))
+    return Attempt(store, store.runs[0], AgentSettings(replies=replies, **settings))
+
+
+def accepting(request: SendMessage, extensions: tuple[str, ...] = (), *, visible: bool = True) -> Acceptance:
+    """Return the acceptance of a message."""
+    return Acceptance(
+        scope=SCOPE,
+        message=request.message,
+        digest=b"",
+        idempotent=True,
+        task_id=new_id(),
+        context_id="c",
+        request=RunRequest(request.accepted_output_modes, extensions, request.metadata),
+        deadline=60_000,
+        visible=visible,
     )
-    return Attempt(store, runs[0], AgentSettings(replies=replies, **settings))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec import structs
+
 from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, RunRef
 from dragoman.model import (
     Change,
@@ -18,6 +20,7 @@ from dragoman.model import (
 )
 from dragoman.model.errors import Fenced, MessageIdConflict, TaskNotCancelable, TaskNotFound
 from dragoman.model.lifecycle import advance
+from dragoman.model.payload import pack
 
 
 class MemoryStore:
@@ -26,12 +29,14 @@ class MemoryStore:
     Attributes:
         logs: the events of each task.
         reads: how often the events of a task were read.
+        runs: every run that was to be executed.
         failures: errors to raise, one a write, before anything is stored.
     """
 
     def __init__(self) -> None:
         self.logs: dict[str, list[TaskEvent]] = {}
         self.reads = 0
+        self.runs: list[RunRef] = []
         self.failures: list[Exception] = []
         self.acceptances: list[Acceptance] = []
         self._scopes: dict[str, Scope] = {}
@@ -52,6 +57,8 @@ class MemoryStore:
             if known != acceptance.digest:
                 raise MessageIdConflict.of("message.messageId", "was used for another message")
             return Accepted(task_id=task_id, replayed=True, events=())
+        if acceptance.message.task_id:
+            return self._continue(acceptance)
         task_id = acceptance.task_id
         self._messages[identity] = (acceptance.digest, task_id)
         self._scopes[task_id] = acceptance.scope
@@ -75,6 +82,34 @@ class MemoryStore:
         self._tell(Commit(events, (run,)))
         return Accepted(task_id=task_id, replayed=False, events=events)
 
+    def _continue(self, acceptance: Acceptance) -> Accepted:
+        message = acceptance.message
+        task_id = message.task_id
+        self._messages[acceptance.scope, message.message_id] = (acceptance.digest, task_id)
+        resumes = self.state(task_id).is_interrupted
+        context_id = self.logs[task_id][0].context_id
+        received = Received(message, TaskState.WORKING if resumes else None)
+        events = self._write(task_id, context_id, [received])
+        if not resumes:
+            self._tell(Commit(events, ()))
+            return Accepted(task_id=task_id, replayed=False, events=events)
+        self.fence(task_id)
+        told = [change.message for change in self.changes(task_id) if isinstance(change, Received)]
+        self._journals[task_id] = [
+            entry if bytes(entry.result) else structs.replace(entry, result=pack(len(told) - 1))
+            for entry in self._journals.get(task_id, ())
+        ]
+        run = structs.replace(
+            next(run for run in self.runs if run.lease.task_id == task_id),
+            lease=Lease(task_id, self._epochs[task_id]),
+            messages=tuple(told),
+            state=TaskState.WORKING,
+            visible=True,
+            again=True,
+        )
+        self._tell(Commit(events, (run,)))
+        return Accepted(task_id=task_id, replayed=False, events=events)
+
     async def append(
         self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
     ) -> tuple[TaskEvent, ...]:
@@ -90,6 +125,14 @@ class MemoryStore:
         events = self._write(lease.task_id, self.logs[lease.task_id][0].context_id, changes)
         self._tell(Commit(events, ()))
         return events
+
+    async def park(
+        self, lease: Lease, change: StatusChange, entry: JournalEntry, *, reveal: bool = False
+    ) -> TaskEvent:
+        (event,) = await self.append(lease, [change], reveal=reveal)
+        self._journals.setdefault(lease.task_id, []).append(entry)
+        self.fence(lease.task_id)
+        return event
 
     async def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
         await self.read(scope, task_id)
@@ -157,5 +200,6 @@ class MemoryStore:
         return tuple(log[before:])
 
     def _tell(self, commit: Commit) -> None:
+        self.runs.extend(commit.runs)
         for listener in self._listeners:
             listener(commit)
