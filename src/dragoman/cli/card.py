@@ -34,8 +34,11 @@ def card(
         ),
     ],
     version: Annotated[
-        str, typer.Option("--a2a-version", help="The A2A-Version to ask for; empty asks for none.")
-    ] = "1.0",
+        str,
+        typer.Option(
+            "--a2a-version", help="The A2A-Version to ask for; without it, for the form that everybody gets."
+        ),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Check the card of any A2A agent.
