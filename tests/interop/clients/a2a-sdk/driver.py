@@ -1,7 +1,8 @@
 """Drives the official Python SDK against one agent and prints what its caller saw, as one JSON document.
 
-    driver.py AGENT_URL JSONRPC|HTTP+JSON [SCENARIO[=VALUE] ...]
+    driver.py AGENT_URL JSONRPC|HTTP+JSON[@VERSION] [SCENARIO[=VALUE] ...]
 
+With a protocol version, such as 0.3, the client is given the card with the interfaces of that version alone.
 Without scenarios every one that needs no value runs, all at the same time over shared clients. A scenario that raises
 is reported as {"raised": traceback}; judging what the others saw is the test's business. Messages are given in the
 SDK's own dict form (ProtoJSON). The same script drives a2a-sdk 1.2.2 and 1.3.0.
@@ -21,7 +22,7 @@ import httpx
 from a2a.client import A2ACardResolver, ClientConfig, create_client
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.errors import A2AError
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 DEADLINE = 25.0
 UNKNOWN_TASK = "0198f0a0-0000-7000-8000-000000000000"
@@ -31,7 +32,8 @@ class Caller:
     """A blocking and a streaming client, made from the card, over one HTTP client that notes its calls."""
 
     def __init__(self, agent_url: str, binding: str) -> None:
-        self.agent_url, self.binding = agent_url, binding
+        self.agent_url = agent_url
+        self.binding, _, self.version = binding.partition("@")
         self.calls: set[str] = set()
         self.http = httpx.AsyncClient(event_hooks={"request": [self._note]})
 
@@ -39,8 +41,16 @@ class Caller:
         self.calls.add(f"{request.method} {request.url.path}")
 
     async def connect(self) -> None:
-        self.blocking = await create_client(self.agent_url, self._config(streaming=False))
-        self.streaming = await create_client(self.agent_url, self._config(streaming=True))
+        agent = await self._card_of_version() if self.version else self.agent_url
+        self.blocking = await create_client(agent, self._config(streaming=False))
+        self.streaming = await create_client(agent, self._config(streaming=True))
+
+    async def _card_of_version(self) -> a2a.AgentCard:
+        card = await A2ACardResolver(self.http, self.agent_url).get_agent_card()
+        kept = [each for each in card.supported_interfaces if each.protocol_version == self.version]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(kept)
+        return card
 
     def _config(self, streaming: bool) -> ClientConfig:
         return ClientConfig(
@@ -191,6 +201,24 @@ async def artifacts(caller: Caller, _: str) -> Any:
     return {text: (await caller.send_task(text))["artifacts"] for text in ("file", "data", "big 256")}
 
 
+async def parts(caller: Caller, _: str) -> Any:
+    """Files, an address and data there and back: the agent echoes every part."""
+    contents = {"binary": bytes(range(256)), "base64": b"dGV4dA==", "empty": b""}
+    sent = [
+        a2a.Part(raw=content, media_type="application/octet-stream", filename=name)
+        for name, content in contents.items()
+    ]
+    sent.append(a2a.Part(url="https://example.org/a%20b?c=d", media_type="image/png", filename="link"))
+    sent += [ParseDict({"data": value}, a2a.Part()) for value in ({"kind": "file", "n": [1, None]}, [1, "2"])]
+    message = a2a.Message(message_id=str(uuid.uuid4()), role=a2a.ROLE_USER, parts=sent)
+    task = (await caller.send_message(message))["task"]
+    return {"sent": as_dict(message), "task": task, "read": await caller.get(task["id"])}
+
+
+async def read(caller: Caller, task_ids: str) -> Any:
+    return [await caller.get(task_id) for task_id in task_ids.split(",")]
+
+
 async def digest(caller: Caller, path: str) -> Any:
     """Markdown goes as a file's bytes, everything else as text."""
     file = Path(path)
@@ -220,7 +248,7 @@ STANDARD = (
     card, echo, return_immediately, stream_chunks, stream_progress, history, listing, cancel, subscribe, errors,
     bare_message, same_context, repeat, outcomes, artifacts,
 )  # fmt: skip
-SCENARIOS = {scenario.__name__: scenario for scenario in (*STANDARD, digest, leave, recall)}
+SCENARIOS = {scenario.__name__: scenario for scenario in (*STANDARD, parts, read, digest, leave, recall)}
 
 
 def user_message(part: a2a.Part, **ids: str) -> a2a.Message:
