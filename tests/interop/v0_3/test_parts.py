@@ -1,0 +1,55 @@
+"""Files, data and metadata to the agent and back, through the official 0.3 SDKs."""
+
+import pytest
+
+from tests.interop.sdks import Json, Report
+from tests.interop.v0_3.sdks import JAVASCRIPT, content, over_http
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+
+def _echoed(report: Report, how: str) -> tuple[list[Json], list[Json]]:
+    """The parts that were sent, and those of the artifact that the echoing agent made of them."""
+    (artifact,) = report["parts"][how]["artifacts"]
+    return report["parts"]["sent"]["parts"], artifact["parts"]
+
+
+@pytest.mark.parametrize("how", ["task", "read"])
+def test_every_part_comes_back_with_the_content_that_was_sent(report: Report, how: str) -> None:
+    sent, echoed = _echoed(report, how)
+    assert [part["kind"] for part in echoed] == [part["kind"] for part in sent]
+    assert [content(part) for part in echoed] == [content(part) for part in sent]
+
+
+def test_a_file_that_is_base64_text_itself_is_not_decoded_once_too_often(report: Report) -> None:
+    _, echoed = _echoed(report, "task")
+    assert content(echoed[1]) == b"dGV4dCB0aGF0IGlzIGJhc2U2NCBpdHNlbGY="
+
+
+def test_the_type_of_a_file_comes_back(report: Report) -> None:
+    sent, echoed = _echoed(report, "task")
+    types = [part["file"].get("mimeType") for part in sent if part["kind"] == "file"]
+    assert [part["file"].get("mimeType") for part in echoed if part["kind"] == "file"] == types
+
+
+def test_the_name_of_a_file_comes_back_unless_the_sdk_itself_loses_it(report: Report) -> None:
+    sent, echoed = _echoed(report, "task")
+    names = [part["file"]["name"] for part in sent if part["kind"] == "file"]
+    if report.sdk in JAVASCRIPT and over_http(report):
+        names = [None] * len(names)  # its ProtoJSON has no such member
+    assert [part["file"].get("name") for part in echoed if part["kind"] == "file"] == names
+
+
+def test_the_metadata_of_a_part_comes_back_unless_the_sdk_itself_loses_it(report: Report) -> None:
+    sent, echoed = _echoed(report, "task")
+    expected = None if report.sdk in JAVASCRIPT and over_http(report) else sent[-1]["metadata"]
+    assert echoed[-1].get("metadata") == expected
+
+
+@pytest.mark.parametrize("how", ["task", "read"])
+def test_the_message_stands_in_the_history_as_it_was_sent(report: Report, how: str) -> None:
+    sent = report["parts"]["sent"]
+    (message,) = report["parts"][how]["history"]
+    assert (message["messageId"], message["role"]) == (sent["messageId"], "user")
+    assert message["metadata"] == sent["metadata"]
+    assert [content(part) for part in message["parts"]] == [content(part) for part in sent["parts"]]
