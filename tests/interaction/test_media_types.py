@@ -15,6 +15,7 @@ from tests.interaction.answers import (
 from tests.interaction.callers import READY, Caller, HttpCaller, Request, RpcCaller
 from tests.interaction.messages import new_id, send_params
 from tests.interaction.requirements import covers
+from tests.interaction.sockets import Socket
 
 JSON, A2A_JSON = "application/json", "application/a2a+json"
 
@@ -152,6 +153,19 @@ def test_a_caller_that_accepts_no_json_and_no_stream_is_refused_over_each_bindin
     reply = caller.call(operation, send_params(), headers={"Accept": "text/html"})
     assert (reply.status, reply.reason) == (406, "NOT_ACCEPTABLE")
     check_negotiated(reply.headers)
+
+
+@covers("media.http-a2a-json", "headers.repeated")
+@pytest.mark.parametrize("accepted", [("text/html", A2A_JSON), (A2A_JSON, "text/html"), ("*/*", A2A_JSON)])
+def test_several_accept_headers_are_read_as_one_list(
+    http: HttpCaller, socket: Socket, accepted: tuple[str, ...]
+) -> None:
+    head, body = http.request("SendMessage", send_params("several")).text().split(b"\r\n\r\n", 1)
+    extra = "".join(f"\r\nAccept: {media_type}" for media_type in accepted).encode()
+    socket.send(head + extra + b"\r\n\r\n" + body)
+    reply = socket.reply(http.binding)
+    assert reply.headers["content-type"] == A2A_JSON
+    assert reply.task["artifacts"][0]["parts"] == [{"text": "several"}]
 
 
 @covers("media.errors-always")

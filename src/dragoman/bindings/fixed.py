@@ -107,7 +107,7 @@ class FixedEndpoints:
         _check_reading(exchange)
         agent = self._directory.find(agent_id)
         exchange.agent = agent.id
-        accept = exchange.request.headers.get(b"accept")
+        accept = exchange.request.headers.joined(b"accept")
         wants_a2a = media.A2A_JSON in types and media.names(accept, media.A2A_JSON)
         return _kept(exchange, form(agent), media.A2A_JSON if wants_a2a else media.JSON)
 

@@ -108,7 +108,7 @@ class HttpBinding:
 
     def _answer_type(self, request: RawRequest, dialect: HttpDialect) -> str:
         """Choose among the dialect's types: the first, unless Content-Type or Accept names another."""
-        content_type, accept = request.headers.get(b"content-type"), request.headers.get(b"accept")
+        content_type, accept = request.headers.get(b"content-type"), request.headers.joined(b"accept")
         for other in dialect.media_types[1:]:
             if (content_type is not None and media.essence(content_type) == other) or media.names(
                 accept, other

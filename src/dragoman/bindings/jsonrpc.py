@@ -87,7 +87,7 @@ class JsonRpcBinding:
         form.streams = (
             method.operation.streams
             and spec.jsonrpc.streams_refusals
-            and media.names(request.headers.get(b"accept"), media.EVENT_STREAM)
+            and media.names(request.headers.joined(b"accept"), media.EVENT_STREAM)
         )
         asked = await aside(body, lambda: method.decode(envelope.params, agent_id))
         if not envelope.has_id:

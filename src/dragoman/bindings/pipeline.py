@@ -162,7 +162,7 @@ class Pipeline:
         known = exchange.form.media_types
         if decoded.operation.streams:
             known = (*known, media.EVENT_STREAM)
-        if not media.accepts(exchange.request.headers.get(b"accept"), known):
+        if not media.accepts(exchange.request.headers.joined(b"accept"), known):
             raise NotAcceptable(f"This reply comes as {' or '.join(known)}; name one of these in Accept")
 
     def _reply(self, exchange: Exchange, result: Any) -> Reply | StreamReply:

@@ -24,6 +24,12 @@ class Headers:
         """Return the first header of a name, or `None`."""
         return self._first.get(name)
 
+    def joined(self, name: bytes) -> bytes | None:
+        """Return all headers of a name as the one list that they stand for (RFC 9110 §5.3), or `None`."""
+        if self._repeated is not None and name in self._repeated:
+            return b", ".join(self._repeated[name])
+        return self._first.get(name)
+
     def all(self, name: bytes) -> list[bytes]:
         """Return every header of a name, in order."""
         if self._repeated is not None and name in self._repeated:

@@ -15,8 +15,14 @@ def test_every_header_of_a_name_is_there_in_order() -> None:
     assert HEADERS.all(b"a2a-version") == [b"1.0"]
 
 
+def test_a_list_that_came_in_several_headers_is_one_list() -> None:
+    assert HEADERS.joined(b"accept") == b"a, b, c"
+    assert HEADERS.joined(b"a2a-version") == b"1.0"
+
+
 def test_a_missing_header_is_none() -> None:
     assert HEADERS.get(b"content-type") is None
+    assert HEADERS.joined(b"content-type") is None
     assert HEADERS.all(b"content-type") == []
 
 
