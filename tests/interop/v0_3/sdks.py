@@ -21,11 +21,15 @@ PYTHON = [_sdk("a2a-sdk-0.3.26", "driver.py", binding) for binding in (JSONRPC, 
 JAVASCRIPT = [_sdk("a2a-js-sdk-0.3.14", "driver.mjs", binding) for binding in (JSONRPC, HTTP_JSON)]
 ALL_SDKS = [*PYTHON, *JAVASCRIPT]
 
-NEWER_SDK = [
-    Sdk("a2a-sdk-1.3.0", CLIENT_SPECS / "a2a-sdk" / "driver.py", f"{binding}@0.3")
+NEWER_SDKS = [
+    Sdk(environment, CLIENT_SPECS / driver, f"{binding}@0.3")
+    for environment, driver in (
+        ("a2a-sdk-1.3.0", "a2a-sdk/driver.py"),
+        ("a2a-js-sdk-1.3.0", "a2a-js-sdk-1.3.0/driver.mjs"),
+    )
     for binding in (JSONRPC, HTTP_JSON)
 ]
-"""a2a-sdk 1.3.0, given nothing but the 0.3 interfaces of the card."""
+"""The SDKs of A2A 1.0, given nothing but the 0.3 interfaces of the card."""
 
 
 def over_http(report: Report) -> bool:

@@ -1,7 +1,7 @@
 /**
  * Drives the official JavaScript SDK against one agent and prints what its caller saw, as one JSON document.
  *
- *     node driver.mjs AGENT_URL JSONRPC|HTTP+JSON [SCENARIO[=VALUE] ...]
+ *     node driver.mjs AGENT_URL JSONRPC|HTTP+JSON[@VERSION] [SCENARIO[=VALUE] ...]
  *
  * The scenarios, their names and the shape of what they report are those of ../a2a-sdk/driver.py.
  */
@@ -23,7 +23,8 @@ const ERROR_TYPES = [
   'TaskNotFoundError', 'TaskNotCancelableError', 'UnsupportedOperationError', 'PushNotificationNotSupportedError',
 ];
 
-const [agentUrl, binding, ...wanted] = process.argv.slice(2);
+const [agentUrl, bindingAndVersion, ...wanted] = process.argv.slice(2);
+const [binding, version] = bindingAndVersion.split('@');
 const cardBase = `${agentUrl}/`; // this SDK resolves the card's path against it, so the final slash counts
 const calls = new Set();
 
@@ -35,25 +36,34 @@ async function fetchImpl(input, init) {
 
 const cardResolver = new DefaultAgentCardResolver({ fetchImpl });
 const transport = binding === 'JSONRPC' ? JsonRpcTransportFactory : RestTransportFactory;
-const client = await new ClientFactory({ transports: [new transport({ fetchImpl })], cardResolver }).createFromUrl(cardBase);
+// Older interfaces are only for those who ask for them.
+const transports = [new transport({ fetchImpl, legacyCompat: { enabled: version !== undefined } })];
+const factory = new ClientFactory({ transports, cardResolver });
+const client = await (version ? factory.createFromAgentCard(await cardOf(version)) : factory.createFromUrl(cardBase));
 
-function sendRequest(part, { now = false, messageId = randomUUID(), ...ids } = {}) {
-  const message = { messageId, role: 'ROLE_USER', parts: [part], ...ids };
+async function cardOf(protocolVersion) {
+  const card = await cardResolver.resolve(cardBase);
+  card.supportedInterfaces = card.supportedInterfaces.filter((each) => each.protocolVersion === protocolVersion);
+  return card;
+}
+
+function sendRequest(parts, { now = false, messageId = randomUUID(), ...ids } = {}) {
+  const message = { messageId, role: 'ROLE_USER', parts, ...ids };
   return SendMessageRequest.fromJSON({ message, configuration: { returnImmediately: now } });
 }
 
-async function sendPart(part, options) {
-  const answer = await client.sendMessage(sendRequest(part, options));
+async function sendParts(parts, options) {
+  const answer = await client.sendMessage(sendRequest(parts, options));
   return 'messageId' in answer ? { message: Message.toJSON(answer) } : { task: Task.toJSON(answer) };
 }
 
-const send = (text, options) => sendPart({ text }, options);
+const send = (text, options) => sendParts([{ text }], options);
 const sendTask = async (text, options) => (await send(text, options)).task;
 const get = async (id, options = {}) => Task.toJSON(await client.getTask(GetTaskRequest.fromJSON({ id, ...options })));
 const cancelTask = async (id) => Task.toJSON(await client.cancelTask(CancelTaskRequest.fromJSON({ id })));
 const list = async (filters) => ListTasksResponse.toJSON(await client.listTasks(ListTasksRequest.fromJSON(filters)));
 const subscribeTo = (id) => collect(client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id })));
-const streamText = (text) => collect(client.sendMessageStream(sendRequest({ text })));
+const streamText = (text) => collect(client.sendMessageStream(sendRequest([{ text }])));
 
 async function collect(stream) {
   const events = [];
@@ -61,12 +71,12 @@ async function collect(stream) {
   return events;
 }
 
-/** The type and text of the error that the SDK raised, or what came instead of one. */
+/** The type and text of the error that the SDK raised, or that it names as the cause; or what came instead of one. */
 async function errorOf(act) {
   try {
     return { type: null, answer: JSON.stringify(await act()) };
   } catch (error) {
-    const type = ERROR_TYPES.find((name) => error instanceof sdkErrors[name]);
+    const type = ERROR_TYPES.find((name) => error instanceof sdkErrors[name] || error.cause instanceof sdkErrors[name]);
     return { type: type ?? error.name, message: error.message };
   }
 }
@@ -169,8 +179,19 @@ const SCENARIOS = {
   ...STANDARD,
   /** Markdown goes as a file's bytes, everything else as text. */
   digest: (path) => (path.endsWith('.md')
-    ? sendPart({ raw: readFileSync(path).toString('base64'), mediaType: 'text/markdown', filename: basename(path) })
-    : sendPart({ text: readFileSync(path, 'utf8') })),
+    ? sendParts([{ raw: readFileSync(path).toString('base64'), mediaType: 'text/markdown', filename: basename(path) }])
+    : send(readFileSync(path, 'utf8'))),
+  /** Files, an address and data there and back: the agent echoes every part. */
+  async parts() {
+    const contents = { binary: Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)), base64: 'dGV4dA==', empty: '' };
+    const sent = Object.entries(contents).map(([filename, content]) => ({
+      raw: Buffer.from(content).toString('base64'), mediaType: 'application/octet-stream', filename,
+    }));
+    sent.push({ url: 'https://example.org/a%20b?c=d', mediaType: 'image/png', filename: 'link' });
+    sent.push({ data: { kind: 'file', n: [1, null] } }, { data: [1, '2'] });
+    const { task } = await sendParts(sent);
+    return { sent: { parts: sent }, task, read: await get(task.id) };
+  },
 };
 
 const chosen = wanted.length ? wanted.map((item) => item.split(/=(.*)/s)) : Object.keys(STANDARD).map((name) => [name]);

@@ -215,10 +215,6 @@ async def parts(caller: Caller, _: str) -> Any:
     return {"sent": as_dict(message), "task": task, "read": await caller.get(task["id"])}
 
 
-async def read(caller: Caller, task_ids: str) -> Any:
-    return [await caller.get(task_id) for task_id in task_ids.split(",")]
-
-
 async def digest(caller: Caller, path: str) -> Any:
     """Markdown goes as a file's bytes, everything else as text."""
     file = Path(path)
@@ -248,7 +244,7 @@ STANDARD = (
     card, echo, return_immediately, stream_chunks, stream_progress, history, listing, cancel, subscribe, errors,
     bare_message, same_context, repeat, outcomes, artifacts,
 )  # fmt: skip
-SCENARIOS = {scenario.__name__: scenario for scenario in (*STANDARD, parts, read, digest, leave, recall)}
+SCENARIOS = {scenario.__name__: scenario for scenario in (*STANDARD, parts, digest, leave, recall)}
 
 
 def user_message(part: a2a.Part, **ids: str) -> a2a.Message:

@@ -1,12 +1,14 @@
-"""a2a-sdk 1.3.0 on a 0.3 interface: it translates to 0.3 and back, and its caller notices known losses alone."""
+"""The SDKs of A2A 1.0 on a 0.3 interface: they translate, and their callers notice known losses alone."""
 
 import base64
+from ast import literal_eval
 
 import pytest
 
 from tests.harness.server import ServerProcess
 from tests.interop.sdks import (
     UNFINISHED,
+    Json,
     Report,
     Sdk,
     artifact_text,
@@ -16,7 +18,7 @@ from tests.interop.sdks import (
     state,
     text,
 )
-from tests.interop.v0_3.sdks import NEWER_SDK, over_http
+from tests.interop.v0_3.sdks import NEWER_SDKS, over_http
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -26,7 +28,7 @@ SCENARIOS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=NEWER_SDK, ids=str)
+@pytest.fixture(scope="module", params=NEWER_SDKS, ids=str)
 def newer(request: pytest.FixtureRequest, server: ServerProcess) -> Report:
     """What the SDK saw of the scenarios that 0.3 has operations for."""
     sdk: Sdk = request.param
@@ -105,8 +107,10 @@ def test_a_subscription_to_a_finished_task_is_answered_as_0_3_does(newer: Report
     # In 1.0 it is an UnsupportedOperationError; in 0.3 it is the task, and the end.
     error = newer["errors"]["subscribe finished"]
     assert error["type"] is None
-    assert "'state': 'TASK_STATE_COMPLETED'" in error["answer"]
-    assert error["answer"].startswith("[{'task': ")
+    (event,) = literal_eval(error["answer"])
+    assert list(event) == ["task"]
+    assert state(event["task"]) == "TASK_STATE_COMPLETED"
+    assert artifact_text(event["task"]) == "done soon"
 
 
 @pytest.mark.parametrize("how", ["sent", "streamed"])
@@ -120,7 +124,7 @@ def test_a_context_and_a_repeated_message_are_recognised(newer: Report) -> None:
     first, second = newer["same_context"]["first"], newer["same_context"]["second"]
     assert (second["contextId"], second["id"] == first["id"]) == (first["contextId"], False)
     assert newer["repeat"]["second"] == newer["repeat"]["first"]
-    assert newer["repeat"]["changed"]["type"] == "InvalidParamsError"
+    assert newer["repeat"]["changed"]["type"] in {"InvalidParamsError", "RequestMalformedError"}
 
 
 @pytest.mark.parametrize(
@@ -133,9 +137,23 @@ def test_an_agent_that_does_not_succeed_leaves_its_task_in_the_state_that_says_s
     assert state(newer["outcomes"][asked]) == expected
 
 
+def _as_carried(newer: Report, part: Json) -> Json:
+    """What the SDK itself keeps of a part on its way.
+
+    The JavaScript one has neither the name of a file nor the metadata of a part in the ProtoJSON of 0.3, and so loses
+    the mark on data that is no object and had to be wrapped in one.
+    """
+    if not (over_http(newer) and "js" in newer.sdk.environment):
+        return part
+    kept = {name: value for name, value in part.items() if name != "filename"}
+    if "data" in kept and not isinstance(kept["data"], dict):
+        kept["data"] = {"value": kept["data"]}
+    return kept
+
+
 @pytest.mark.parametrize("how", ["task", "read"])
 def test_files_and_data_come_back_as_they_were_sent(newer: Report, how: str) -> None:
-    sent = newer["parts"]["sent"]["parts"]
+    sent = [_as_carried(newer, part) for part in newer["parts"]["sent"]["parts"]]
     (artifact,) = newer["parts"][how]["artifacts"]
     assert artifact["parts"] == sent
     assert base64.b64decode(artifact["parts"][0]["raw"]) == bytes(range(256))
@@ -146,7 +164,8 @@ def test_files_and_data_come_back_as_they_were_sent(newer: Report, how: str) -> 
 def test_artifacts_arrive_whole(newer: Report) -> None:
     (file,) = newer["artifacts"]["file"][0]["parts"]
     assert base64.b64decode(file["raw"]) == b"A file made by the demo agent.\n"
-    assert (file["filename"], file["mediaType"]) == ("demo.txt", "text/plain")
+    sent = {"filename": "demo.txt", "mediaType": "text/plain", "raw": file["raw"]}
+    assert file == _as_carried(newer, sent)
     (data,) = newer["artifacts"]["data"][0]["parts"]
     assert data["data"] == {"text": "", "words": 0, "attempt": 1}
     assert len(text(newer["artifacts"]["big 256"][0]["parts"])) == 256 * 1024
