@@ -17,8 +17,9 @@ def _sdk(environment: str, driver: str, binding: str) -> Sdk:
     return Sdk(environment, CLIENT_SPECS / environment / driver, binding)
 
 
-PYTHON = [_sdk("a2a-sdk-0.3.26", "driver.py", binding) for binding in (JSONRPC, HTTP_JSON, OLDER_CLIENT)]
-JAVASCRIPT = [_sdk("a2a-js-sdk-0.3.14", "driver.mjs", binding) for binding in (JSONRPC, HTTP_JSON)]
+CLIENTS = (JSONRPC, HTTP_JSON, OLDER_CLIENT)
+PYTHON = [_sdk("a2a-sdk-0.3.26", "driver.py", client) for client in CLIENTS]
+JAVASCRIPT = [_sdk("a2a-js-sdk-0.3.14", "driver.mjs", client) for client in CLIENTS]
 ALL_SDKS = [*PYTHON, *JAVASCRIPT]
 
 NEWER_SDKS = [

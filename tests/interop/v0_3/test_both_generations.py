@@ -10,7 +10,8 @@ from tests.harness.wire import call
 from tests.interop import sdks
 from tests.interop.sdks import PYTHON_NEW, Json, Report, Sdk, artifact_text, raw_bytes, state, text
 from tests.interop.v0_3 import sdks as sdks_0_3
-from tests.interop.v0_3.sdks import ALL_SDKS, content, is_python, over_http
+from tests.interop.v0_3.refusals import NOT_FOUND, assert_refused
+from tests.interop.v0_3.sdks import ALL_SDKS, content
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -51,22 +52,22 @@ def _generation(report: Report) -> str:
 
 @pytest.fixture(scope="module")
 def reports(server: ServerProcess) -> list[Report]:
-    """Every 0.3 SDK and the newest Python SDK over both bindings, all seven drivers running at the same time."""
+    """Every 0.3 SDK and the newest Python SDK over both bindings, all eight drivers running at the same time."""
     clients = [*ALL_SDKS, *PYTHON_NEW]
     with ThreadPoolExecutor(max_workers=len(clients)) as threads:
         return list(threads.map(lambda sdk: sdk.drive(server.url, *SCENARIOS), clients))
 
 
 def test_every_scenario_of_every_client_comes_to_its_end(reports: list[Report]) -> None:
-    assert [report.seen.keys() - {"calls"} for report in reports] == [set(SCENARIOS)] * 7
+    assert [report.seen.keys() - {"calls"} for report in reports] == [set(SCENARIOS)] * 8
     assert all(report[scenario] is not None for report in reports for scenario in SCENARIOS)
 
 
 def test_each_client_is_answered_with_its_own_task_in_its_own_generation(reports: list[Report]) -> None:
     tasks = [report["echo"] if _generation(report) == "0.3" else report["echo"]["task"] for report in reports]
-    assert len({task["id"] for task in tasks}) == 7
+    assert len({task["id"] for task in tasks}) == 8
     assert len({artifact_text(task) for task in tasks}) == 1
-    assert [state(task) for task in tasks] == ["completed"] * 5 + ["TASK_STATE_COMPLETED"] * 2
+    assert [state(task) for task in tasks] == ["completed"] * 6 + ["TASK_STATE_COMPLETED"] * 2
 
 
 def test_no_stream_carries_another_clients_events(reports: list[Report]) -> None:
@@ -84,11 +85,10 @@ def test_cancel_and_refusals_mean_the_same_to_all(reports: list[Report]) -> None
         canceled = state(report["cancel"]["read"]).removeprefix("TASK_STATE_").lower()
         assert canceled == "canceled"
         error = report["errors"]["get unknown"]
-        shown = error["code"] if is_python(report) else error["type"]
-        not_found = (
-            {True: 404, False: -32001}[over_http(report)] if is_python(report) else "TaskNotFoundError"
-        )
-        assert shown == not_found
+        if _generation(report) == "0.3":
+            assert_refused(report, error, NOT_FOUND)
+        else:
+            assert error["type"] == NOT_FOUND.name
 
 
 @pytest.mark.parametrize("sdk", ALL_SDKS, ids=str)

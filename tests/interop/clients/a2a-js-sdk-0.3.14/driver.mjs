@@ -1,8 +1,9 @@
 /**
  * Drives the official JavaScript SDK of A2A 0.3 against one agent and prints what its caller saw, as one JSON document.
  *
- *     node driver.mjs AGENT_URL JSONRPC|HTTP+JSON [SCENARIO[=VALUE] ...]
+ *     node driver.mjs AGENT_URL JSONRPC|HTTP+JSON|A2AClient [SCENARIO[=VALUE] ...]
  *
+ * `A2AClient` is the SDK's older client, JSON-RPC only; the other two are clients of its factory.
  * The scenarios, their names and the shape of what they report are those of ../a2a-sdk-0.3.26/driver.py.
  */
 import { randomUUID } from 'node:crypto';
@@ -31,11 +32,40 @@ async function fetchImpl(input, init) {
 
 const cardResolver = new sdk.DefaultAgentCardResolver({ fetchImpl });
 const agentCard = await cardResolver.resolve(cardBase);
+
+/** The older client with the face of the newer ones: it wraps every answer in a JSON-RPC response, errors too. */
+async function olderClient() {
+  const older = await sdk.A2AClient.fromCardUrl(`${cardBase}.well-known/agent-card.json`, { fetchImpl });
+  const unwrapped = (method) => async (params) => {
+    const response = await older[method](params);
+    if ('error' in response) throw new ReturnedError(response.error);
+    return response.result;
+  };
+  return {
+    sendMessage: unwrapped('sendMessage'),
+    getTask: unwrapped('getTask'),
+    cancelTask: unwrapped('cancelTask'),
+    sendMessageStream: (params) => older.sendMessageStream(params),
+    resubscribeTask: (params) => older.resubscribeTask(params),
+    getAgentCard: () => older.getAgentCard(),
+    // As the newer clients, it refuses this one for the card's sake: what it would use is asked instead.
+    transport: new sdk.JsonRpcTransport({ endpoint: agentCard.url, fetchImpl }),
+  };
+}
+
+class ReturnedError extends Error {
+  constructor({ code, message }) {
+    super(`${message} (Code: ${code})`);
+    this.code = code;
+  }
+}
+
 const transport = binding === 'JSONRPC' ? sdk.JsonRpcTransportFactory : sdk.RestTransportFactory;
 const clientFor = (clientConfig) =>
   new sdk.ClientFactory({ transports: [new transport({ fetchImpl })], clientConfig, cardResolver }).createFromAgentCard(agentCard);
-const client = await clientFor({});
-const polling = await clientFor({ polling: true });
+const client = binding === 'A2AClient' ? await olderClient() : await clientFor({});
+// The newer clients set `blocking` themselves, as they are configured; the older one leaves it to its caller.
+const polling = binding === 'A2AClient' ? client : await clientFor({ polling: true });
 
 const textPart = (text) => ({ kind: 'text', text });
 const userMessage = (parts, members = {}) => ({ kind: 'message', messageId: randomUUID(), role: 'user', parts, ...members });
@@ -43,6 +73,7 @@ const userMessage = (parts, members = {}) => ({ kind: 'message', messageId: rand
 function sendMessage(message, { now = false, historyLength, metadata } = {}) {
   const params = { message, metadata };
   if (historyLength !== undefined) params.configuration = { historyLength };
+  if (now && binding === 'A2AClient') params.configuration = { ...params.configuration, blocking: false };
   return (now ? polling : client).sendMessage(params);
 }
 
@@ -64,7 +95,7 @@ async function errorOf(act) {
     return { type: null, answer: JSON.stringify(await act()) };
   } catch (error) {
     const type = ERROR_TYPES.find((name) => error instanceof sdk[name] || error.cause instanceof sdk[name]);
-    return { type: type ?? error.constructor.name, message: error.message };
+    return { type: type ?? error.constructor.name, code: error.code, message: error.message };
   }
 }
 

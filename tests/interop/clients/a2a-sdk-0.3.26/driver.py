@@ -32,6 +32,7 @@ DATA = {
     "status": None,
     "nested": {"list": [1, "2", {"three": 3.5}, [], {}], "yes": True},
     "größe": "名前 🕊\u2028",
+    "large": 12345678901234567890,
 }
 
 
