@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.soak, pytest.mark.timeout(600)]
 
 def test_a_keep_alive_is_no_event_to_any_sdk(tmp_path: Path) -> None:
     # The Python SDK takes an empty line after a comment for an event without data, which it cannot read.
-    agent = Path(__file__).with_name("quiet_agent.py")
+    agents = Path(__file__).with_name("own_agents.py")
     with (
-        ServerProcess(tmp_path / "data", agents=[agent]) as server,
+        ServerProcess(tmp_path / "data", agents=[agents]) as server,
         ThreadPoolExecutor(len(ALL_SDKS)) as threads,
     ):
 

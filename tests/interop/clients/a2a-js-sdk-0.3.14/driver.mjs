@@ -212,6 +212,29 @@ const STANDARD = {
 const SCENARIOS = {
   ...STANDARD,
   read,
+  /** Two turns with an agent that asks, the second one streamed; and its question as the end of a stream. */
+  async dialogue() {
+    const asked = await send('a journey');
+    const ids = { taskId: asked.id, contextId: asked.contextId };
+    return {
+      asked,
+      'asked again': await send('Rome', ids),
+      streamed: await stream('Monday', ids),
+      read: await get(asked.id),
+      'streamed question': await stream('a journey'),
+    };
+  },
+  /** A task that waits for its caller while that one watches: answered beside the open stream. */
+  async answer_within_stream() {
+    const events = [];
+    for await (const event of client.sendMessageStream({ message: userMessage([textPart('open up')]) })) {
+      events.push(event);
+      if (event.status?.state === 'auth-required') {
+        await send('a friend', { taskId: events[0].id, contextId: events[0].contextId });
+      }
+    }
+    return events;
+  },
   /** Finish tasks of several kinds in one context, then read them back. */
   async leave(contextId) {
     const ids = [];

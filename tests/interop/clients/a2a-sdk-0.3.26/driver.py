@@ -308,6 +308,31 @@ async def parts(caller: Caller, _: str) -> Any:
     return {"sent": as_dict(message), "task": task, "read": await caller.get(task["id"])}
 
 
+async def dialogue(caller: Caller, _: str) -> Any:
+    """Two turns with an agent that asks, the second one streamed; and its question as the end of a stream."""
+    asked = await caller.send("a journey")
+    ids = {"task_id": asked["id"], "context_id": asked["contextId"]}
+    return {
+        "asked": asked,
+        "asked again": await caller.send("Rome", **ids),
+        "streamed": await caller.stream("Monday", **ids),
+        "read": await caller.get(asked["id"]),
+        "streamed question": await caller.stream("a journey"),
+    }
+
+
+async def answer_within_stream(caller: Caller, _: str) -> Any:
+    """A task that waits for its caller while that one watches: answered beside the open stream."""
+    events: list[dict[str, Any]] = []
+    async with asyncio.timeout(DEADLINE):
+        async for event in caller.client.stream(user_message([text_part("open up")])):
+            events.append(as_dict(event))
+            if events[-1].get("status", {}).get("state") == "auth-required":
+                task = events[0]
+                await caller.send("a friend", task_id=task["id"], context_id=task["contextId"])
+    return events
+
+
 async def read(caller: Caller, task_ids: str) -> Any:
     return [await caller.get(task_id) for task_id in task_ids.split(",")]
 
@@ -334,7 +359,17 @@ STANDARD = (
     card, own_card, echo, not_blocking, stream_chunks, stream_progress, history, cancel, resubscribe,
     resubscribe_finished, errors, bare_message, same_context, repeat, outcomes, artifacts, parts,
 )  # fmt: skip
-SCENARIOS = {scenario.__name__: scenario for scenario in (*STANDARD, read, leave, follow_and_cancel)}
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (
+        *STANDARD,
+        dialogue,
+        answer_within_stream,
+        read,
+        leave,
+        follow_and_cancel,
+    )
+}
 
 
 def text_part(text: str) -> a2a.Part:
