@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import uvicorn
@@ -42,6 +43,9 @@ from dragoman.telemetry.metrics import Metrics
 _LOG = logging.getLogger("dragoman.server")
 
 DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
+
+CONFORMANCE_AGENTS: Mapping[str, str] = MappingProxyType({"tck-03": "dragoman.agents.tck_03:tck_03"})
+"""Id → where the agent is: those that upstream conformance kits are run on, served where somebody asks for them."""
 
 
 def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
@@ -77,12 +81,35 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         agents.extend(load_file(file))
     if not agents:
         agents = [load_attribute(reference) for reference in DEMO_AGENTS]
+    _check_ids(agents)
+    return agents
+
+
+def conformance_agents(config: Config, agents: Sequence[Agent]) -> list[Agent]:
+    """Return the conformance agents, less those that the configuration serves under their own ids already.
+
+    Args:
+        config: the configuration.
+        agents: the agents that are served whether or not these are.
+
+    Raises:
+        AgentError: another agent has the id of one of them.
+    """
+    found = [
+        load_attribute(reference)
+        for agent_id, reference in CONFORMANCE_AGENTS.items()
+        if agent_id not in config.agents or config.agents[agent_id].python != reference
+    ]
+    _check_ids([*agents, *found])
+    return found
+
+
+def _check_ids(agents: Sequence[Agent]) -> None:
     places: dict[str, str] = {}
     for agent in agents:
         if agent.id in places:
             raise AgentError(f"{agent.place}: the agent id {agent.id!r} is taken by {places[agent.id]}")
         places[agent.id] = agent.place
-    return agents
 
 
 def database_path(config: Config, data: Path) -> Path:
@@ -120,13 +147,21 @@ class Service:
     """A server made of its parts. Built on the loop that serves."""
 
     def __init__(
-        self, config: Config, agents: Sequence[Agent], *, data: Path, base_url: str, log: LogSink
+        self,
+        config: Config,
+        agents: Sequence[Agent],
+        *,
+        beside: Sequence[Agent] = (),
+        data: Path,
+        base_url: str,
+        log: LogSink,
     ) -> None:
         """Put the parts together and take the store.
 
         Args:
             config: the configuration.
             agents: the agents to serve.
+            beside: further ones, which do not count where the default agent is the only one.
             data: the data folder.
             base_url: the origin and base path that cards advertise.
             log: where log lines go.
@@ -139,7 +174,8 @@ class Service:
         self.drain = config.server.drain
         self._drain = seconds(config.server.drain, "server.drain")
         versions = load_versions()
-        served = {agent.id: _served(agent, config, versions, base_url) for agent in agents}
+        everyone = (*agents, *beside)
+        served = {agent.id: _served(agent, config, versions, base_url) for agent in everyone}
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -148,7 +184,7 @@ class Service:
             on_noticed=self._notice,
         )
         self._engine = EmbeddedEngine(
-            agents,
+            everyone,
             self._store,
             sweep=seconds(config.engine.sweep, "engine.sweep"),
             new_loop=uvloop.new_event_loop,
@@ -269,12 +305,21 @@ def _default(config: Config, agents: Sequence[Agent]) -> str | None:
 Started = Callable[[str, Sequence[Agent], Path], None]
 
 
-async def serve(config: Config, files: Sequence[Path], *, data: Path, log: LogSink, started: Started) -> int:
+async def serve(
+    config: Config,
+    files: Sequence[Path],
+    *,
+    conformance: bool = False,
+    data: Path,
+    log: LogSink,
+    started: Started,
+) -> int:
     """Serve until SIGINT or SIGTERM comes or the store is lost; return the exit code.
 
     Args:
         config: the configuration.
         files: files of agents to serve beside those of the configuration.
+        conformance: whether to serve the conformance agents too.
         data: the data folder.
         log: where log lines go.
         started: called once requests are answered, with the server's base URL, the agents and the store's path.
@@ -284,14 +329,16 @@ async def serve(config: Config, files: Sequence[Path], *, data: Path, log: LogSi
     """
     host, port = check_listen(config)
     agents = load_agents(config, files)
+    beside = conformance_agents(config, agents) if conformance else []
     listener = _listen(host, port)
     try:
         local_url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
         base_url = (config.server.public_url or local_url) + config.server.base_path
-        service = Service(config, agents, data=data, base_url=base_url, log=log)
+        service = Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
         await service.start()
         url = local_url + config.server.base_path
-        return await _run(service, listener, lambda: started(url, agents, database_path(config, data)))
+        everyone = [*agents, *beside]
+        return await _run(service, listener, lambda: started(url, everyone, database_path(config, data)))
     finally:
         listener.close()
 

@@ -188,6 +188,7 @@ card.forms                | http    | SPEC W4    | the card is in the media type
 card.head                 | http    | SPEC I1    | HEAD of a card has the headers of GET and no body
 card.refused              | http    | SPEC I4    | wrong methods and unknown agents, in the negotiated form
 card.root                 | http    | SPEC I3    | the only or default agent's card stands at the root, no other
+agents.conformance        | http    | SPEC A6    | conformance agents are served where they are asked for
 card.stable               | http    | SPEC K3    | a card does not change while the server works
 cors.preflight            | http    | SPEC 15    | a preflight of a listed origin is answered on every path
 cors.open                 | both    | SPEC 15    | a page of a listed origin may read results, errors, streams, cards

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from dragoman.app import CONFORMANCE_AGENTS
 from tests.harness.server import ServerProcess
 from tests.interaction.callers import HttpCaller, Request
 from tests.interaction.conftest import AGENTS
@@ -32,12 +33,14 @@ python = "dragoman.agents.digest:digest"
 
 
 @contextmanager
-def serving(folder: Path, config: str = "", agents: tuple[Path, ...] = ()) -> Iterator[HttpCaller]:
+def serving(
+    folder: Path, config: str = "", agents: tuple[Path, ...] = (), arguments: tuple[str, ...] = ()
+) -> Iterator[HttpCaller]:
     """A caller of a server of its own."""
     file = folder / "dragoman.toml"
     file.write_text(config, encoding="utf-8")
     with (
-        ServerProcess(folder / "data", agents=agents, config=file) as server,
+        ServerProcess(folder / "data", agents=agents, config=file, arguments=arguments) as server,
         httpx2.Client(timeout=20, trust_env=False) as client,
     ):
         yield HttpCaller(client, server.url)
@@ -65,6 +68,33 @@ def test_the_card_of_the_default_agent_stands_at_the_root_too(tmp_path: Path) ->
         own = http.deliver(Request("GET", "/agents/demo/.well-known/agent-card.json"))
         root = http.deliver(Request("GET", "/.well-known/agent-card.json"))
         assert (root.status, root.body) == (200, own.body)
+
+
+@covers("card.root", "agents.conformance")
+def test_conformance_agents_are_served_where_they_are_asked_for_and_the_default_agent_stays(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "only.py"
+    file.write_text(ONE_AGENT, encoding="utf-8")
+    for arguments, status in (((), 404), (("--conformance",), 200)):
+        with serving(tmp_path, agents=(file,), arguments=arguments) as http:
+            root = http.deliver(Request("GET", "/.well-known/agent-card.json"))
+            assert (root.status, root.json()["name"]) == (200, "Only")
+            for agent in CONFORMANCE_AGENTS:
+                card = http.deliver(Request("GET", f"/agents/{agent}/.well-known/agent-card.json"))
+                assert card.status == status
+
+
+@covers("card.root", "agents.conformance")
+def test_a_conformance_agent_can_be_the_default_one(tmp_path: Path) -> None:
+    for agent, python in CONFORMANCE_AGENTS.items():
+        folder = tmp_path / agent
+        folder.mkdir()
+        config = f'[agents.{agent}]\npython = "{python}"\ndefault = true\n' + DEMOS.format(demo="")
+        with serving(folder, config, arguments=("--conformance",)) as http:
+            own = http.deliver(Request("GET", f"/agents/{agent}/.well-known/agent-card.json"))
+            root = http.deliver(Request("GET", "/.well-known/agent-card.json"))
+            assert (root.status, root.body) == (200, own.body)
 
 
 @covers("card.public-url", "voice.69")

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,9 @@ def serve(
     ] = None,
     data: DataOption = Path(DATA_FOLDER),
     config: ConfigOption = None,
+    conformance: Annotated[
+        bool, typer.Option("--conformance", help="Serve the agents for conformance kits too.")
+    ] = False,
 ) -> None:
     """Serve agents over A2A until it is stopped."""
     import msgspec
@@ -47,7 +51,16 @@ def serve(
     configure(log)
 
     try:
-        code = uvloop.run(app.serve(settings, files or [], data=data, log=log, started=_greet))
+        code = uvloop.run(
+            app.serve(
+                settings,
+                files or [],
+                conformance=conformance,
+                data=data,
+                log=log,
+                started=partial(_greet, kits=app.CONFORMANCE_AGENTS if conformance else ()),
+            )
+        )
     except (ConfigError, AgentError) as error:
         log.close()
         refuse(error)
@@ -71,11 +84,12 @@ SWITCH_SECONDS = 0.001
 _BODY = '{"message": {"messageId": "\'$(date +%s%N)\'", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}}'
 
 
-def _greet(url: str, agents: Sequence[Agent], store: Path) -> None:
+def _greet(url: str, agents: Sequence[Agent], store: Path, *, kits: Collection[str]) -> None:
     print(f"Dragoman {__version__} listening on {url}")
     print(f"  tasks are kept in {store}")
     for agent in agents:
-        print(f"  {agent.name}: {url}/agents/{agent.id}/.well-known/agent-card.json")
+        name = f"{agent.name} (for conformance kits)" if agent.id in kits else agent.name
+        print(f"  {name}: {url}/agents/{agent.id}/.well-known/agent-card.json")
     base = f"{url}/agents/{agents[0].id}"
     print("  try it:")
     print(f"    dragoman send {base} Hello     (in a checkout: ./dev run send ...)")
