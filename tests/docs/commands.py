@@ -16,6 +16,9 @@ from tests.docs.snippets import Snippet
 COLUMNS = 100
 """The width of the terminal that help texts are made for."""
 
+SWITCHES = ("--conformance",)
+"""Options of `dragoman serve` without a value."""
+
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)")
 
 
@@ -24,6 +27,7 @@ class ServeCommand:
     """What a reader's `dragoman serve …` line asks for. Empty means left out."""
 
     agents: list[str] = field(default_factory=list)
+    switches: list[str] = field(default_factory=list)
     config: str = ""
     data: str = ""
     log: str = ""
@@ -44,17 +48,25 @@ def serve_command(snippet: Snippet) -> ServeCommand:
     if words[:2] not in (["dragoman", "serve"], ["./dev", "serve"]):
         raise snippet.wrong("must be `dragoman serve …` or `./dev serve …`")
     agents: list[str] = []
+    switches: list[str] = []
     named = {"--config": "", "-c": "", "--data": "", "--listen": "", "2>": "", "2>>": ""}
     rest = iter(words[2:])
     for word in rest:
         if word in named:
             named[word] = next(rest, "")
+        elif word in SWITCHES:
+            switches.append(word)
         elif word.startswith("-"):
             raise snippet.wrong(f"this test does not know {word}")
         else:
             agents.append(word)
     return ServeCommand(
-        agents, named["--config"] or named["-c"], named["--data"], named["2>"] or named["2>>"], environment
+        agents=agents,
+        switches=switches,
+        config=named["--config"] or named["-c"],
+        data=named["--data"],
+        log=named["2>"] or named["2>>"],
+        environment=environment,
     )
 
 

@@ -121,6 +121,7 @@ class Reading:
             agents=wanted.agents,
             config=self._folder / wanted.config if wanted.config else None,
             environment=dict(wanted.environment),
+            arguments=wanted.switches,
         )
         server.log_file = self._folder / (wanted.log or ".log")
         try:

@@ -91,12 +91,7 @@ class ClientEnvironment:
             command = [str(_node().executable), str(self._beside_modules(script)), *arguments]
         else:
             command = [str(self.program("python")), str(script), *arguments]
-        variables = (
-            _clean_environment()
-            | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}
-            | dict(environment or {})
-        )
-        code, out, err = _run(command, timeout, variables, self.root)
+        code, out, err = self.run(command, self.root, timeout=timeout, environment=environment)
         called = " ".join([script.name, *arguments])
         story = f"{self.name}: {called}\n--- stdout\n{out[-4000:]}\n--- stderr\n{err[-8000:]}"
         if code is None:
@@ -107,6 +102,27 @@ class ClientEnvironment:
             return json.loads(out.rstrip().rsplit("\n", 1)[-1])
         except json.JSONDecodeError:
             raise DriverError(f"no JSON on the last line: {story}") from None
+
+    def run(
+        self,
+        command: list[str],
+        folder: Path,
+        *,
+        timeout: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> tuple[int | None, str, str]:
+        """Run a command with this environment's programs first on its PATH; give exit code, stdout and stderr.
+
+        The code is None after `timeout` seconds, when the command is killed. Raises `ClientEnvironmentError` if the
+        environment cannot be made.
+        """
+        self.prepare()
+        variables = (
+            _clean_environment()
+            | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}
+            | dict(environment or {})
+        )
+        return _run(command, timeout, variables, folder)
 
     def _beside_modules(self, script: Path) -> Path:
         """A copy of an ECMAScript module inside the environment, since Node finds packages by a module's own place."""

@@ -1,0 +1,1 @@
+"""Upstream conformance kits, run on the conformance agents. No registry has them: checkouts are named by variables."""
