@@ -84,5 +84,10 @@ def _shown(requested: str) -> str:
 
 
 def _refusal(asked: str, served: Collection[str], requested: str) -> VersionNotSupported:
-    message = f"{asked}; served here: {', '.join(served)}. Send the header {HEADER} with one of these"
+    advice = (
+        f"served here: {', '.join(served)}. Send the header {HEADER} with one of these"
+        if served
+        else "no version is served at this path. The agent card lists the interfaces"
+    )
+    message = f"{asked}; {advice}"
     return VersionNotSupported(message, metadata={"requested": requested, "supported": ",".join(served)})

@@ -129,6 +129,15 @@ def test_a_version_that_is_switched_off_is_refused_by_name(choose: object, reque
     assert "served here: 1.0" in refusal.value.message
 
 
+@pytest.mark.parametrize("requested", [None, "0.3", "1.0"])
+def test_a_path_that_serves_no_version_sends_its_caller_to_the_card(requested: str | None) -> None:
+    # The alias of 0.3, at an agent that is served in 1.0 alone.
+    with pytest.raises(VersionNotSupported) as refusal:
+        http_version(requested, ())
+    assert "no version is served at this path. The agent card" in refusal.value.message
+    assert refusal.value.metadata == {"requested": requested or UNNAMED, "supported": ""}
+
+
 def test_a_request_without_version_is_told_what_that_means() -> None:
     refusal = unsupported(None, ("1.0",))
     assert HEADER in refusal.message and UNNAMED in refusal.message
