@@ -27,19 +27,14 @@ from dragoman.protocol.protojson import MAX_DEPTH
 from dragoman.protocol.v1_0.decode import LONGEST_ID, MAX_PARTS
 from dragoman.protocol.v1_0.errors import TABLE, codes
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
-from tests.docs import commands
+from tests.docs import commands, generations
 from tests.docs.authoring import agents_part
+from tests.docs.tables import table
 from tests.docs.words import KEYS, REMEDIES, UNSET, UNUSED
 
 _DURATION = re.compile(r"\d+(ms|s|m|h|d)")
 _DURATIONS = {"agents.ID.deadline", "agents.ID.parked_deadline"}
 """Keys that hold a duration and have no default to tell it by."""
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
 # ------------------------------------------------------------------------------------------------------- configuration
@@ -234,5 +229,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "errors": errors_part,
     "limits": limits_part,
     "agents": agents_part,
+    "routes_0_3": generations.routes_part,
+    "methods_0_3": generations.methods_part,
+    "errors_0_3": generations.errors_part,
+    "states": generations.states_part,
+    "differences": generations.differences_part,
 }
 """Name, as documents have it in `<!-- generated: NAME -->`, → what makes the part."""

@@ -10,6 +10,7 @@ from dragoman.gateway.observe import MAX_EVENTS
 from dragoman.gateway.query import HISTORY
 from dragoman.gateway.send import WINDOW
 from dragoman.gateway.subscribe import HEARTBEAT
+from dragoman.protocol.v0_3 import SPEC
 from dragoman.protocol.v1_0.decode import LONGEST_ID
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from tests.docs import pages, words
@@ -39,6 +40,10 @@ def test_every_error_has_a_remedy_and_no_other() -> None:
     names = {kind.__name__ for kind in pages.error_kinds()}
     assert words.REMEDIES.keys() == names
     assert names >= words.UNUSED
+
+
+def test_every_method_of_0_3_has_params_and_a_result_and_no_other() -> None:
+    assert words.METHODS.keys() == SPEC.jsonrpc.methods.keys()
 
 
 NUMBERS = [

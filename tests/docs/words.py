@@ -19,7 +19,7 @@ KEYS: Mapping[str, str] = {
     "limits.body_time": "How long a body may take to arrive.",
     "agents.ID.python": "What to serve: `module:attribute` or `file.py:attribute`. Needed.",
     "agents.ID.default": "Whether the agent's card also stands at `/.well-known/agent-card.json`. One agent at most.",
-    "agents.ID.versions": "Protocol versions to serve the agent in.",
+    "agents.ID.versions": "Protocol versions to serve the agent in: `1.0`, `0.3`. Others are refused by name.",
     "agents.ID.idempotency": '`"always"` or `"requested"`, as `Agent(idempotency=…)`.',
     "agents.ID.input_modes": "Media types that the agent takes.",
     "agents.ID.strict_input_modes": "Whether to refuse parts of other media types.",
@@ -28,6 +28,7 @@ KEYS: Mapping[str, str] = {
     "agents.ID.deadline": "How long a run may take before it is ended as FAILED, waiting for its caller aside.",
     "agents.ID.parked_deadline": "How long a run may wait for its caller before it is ended as FAILED.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
+    "agents.ID.legacy_card": "Whether a card that is asked for without a version is one for 0.3 callers too.",
 }
 """Key, with `ID` for the name of an agent's table → what it means."""
 
@@ -62,3 +63,17 @@ REMEDIES: Mapping[str, str] = {
 
 UNUSED = frozenset({"ExtendedAgentCardNotConfigured", "ExtensionSupportRequired"})
 """Errors of the standard that no server of this version answers with."""
+
+METHODS: Mapping[str, tuple[str, str]] = {
+    "message/send": ("`message`, `configuration`, `metadata`", "a Task or a Message; its `kind` tells which"),
+    "message/stream": ("the same", "a stream"),
+    "tasks/get": ("`id`, `historyLength`", "a Task"),
+    "tasks/cancel": ("`id`, `metadata`", "a Task"),
+    "tasks/resubscribe": ("`id`", "a stream; of a finished task, the Task alone"),
+    "tasks/pushNotificationConfig/set": ("any", "always the error -32003"),
+    "tasks/pushNotificationConfig/get": ("any", "always the error -32003"),
+    "tasks/pushNotificationConfig/list": ("any", "always the error -32003"),
+    "tasks/pushNotificationConfig/delete": ("any", "always the error -32003"),
+    "agent/getAuthenticatedExtendedCard": ("none", "always the error -32004"),
+}
+"""JSON-RPC method of A2A 0.3 → its params and its result."""
