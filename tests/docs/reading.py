@@ -58,6 +58,7 @@ class Reading:
             ("sh", "syntax"): self._check_syntax,
             ("python", "agent"): self._write_agent,
             ("python", "sdk"): self._run_sdk,
+            ("python", "sdk-0.3"): self._run_sdk,
             ("python", "signature"): self._compile,
             ("toml", "config"): self._check_config,
             ("json", "file"): self._write_json,
@@ -159,7 +160,7 @@ class Reading:
 
         def run(text: str) -> tuple[int, str]:
             (self._folder / name).write_text(text, encoding="utf-8")
-            return self._shell.python(name)
+            return self._shell.python(name, older=snippet.kind == "sdk-0.3")
 
         self._expect(snippet, 0, run)
 

@@ -10,6 +10,7 @@ from tests.harness.clients import ClientEnvironment
 from tests.harness.paths import CHECKOUT, SOURCE
 
 SDK = "a2a-sdk-1.3.0"
+OLDER_SDK = "a2a-sdk-0.3.26"
 COMMAND_SECONDS = 60.0
 
 _STATE = ".variables"
@@ -59,9 +60,9 @@ class Shell:
         """
         return self._run(["bash", "-c", _BEFORE + script])
 
-    def python(self, file: str) -> tuple[int, str]:
-        """Run a file of the folder with the SDK's Python; as `bash`."""
-        return self._run(["python", file])
+    def python(self, file: str, *, older: bool = False) -> tuple[int, str]:
+        """Run a file of the folder with the Python of the SDK, or of the `older` one for A2A 0.3; as `bash`."""
+        return self._run([str(_environment(OLDER_SDK if older else SDK) / "bin" / "python"), file])
 
     def _run(self, command: list[str]) -> tuple[int, str]:
         try:
@@ -80,11 +81,9 @@ class Shell:
         return done.returncode, done.stdout.decode(errors="replace")
 
     def _environment(self) -> dict[str, str]:
-        sdk = ClientEnvironment(SDK)
-        sdk.prepare()
         names = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
         kept = {name: os.environ[name] for name in names if name in os.environ}
-        path = f"{self._programs}:{sdk.root / 'bin'}:{os.environ['PATH']}"
+        path = f"{self._programs}:{_environment(SDK) / 'bin'}:{os.environ['PATH']}"
         return kept | {"PATH": path, "COLUMNS": str(commands.COLUMNS), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -94,6 +93,12 @@ def syntax_error(script: str) -> str:
         ["bash", "-n"], input=script, text=True, capture_output=True, timeout=10, check=False
     )
     return done.stderr if done.returncode else ""
+
+
+def _environment(name: str) -> Path:
+    client = ClientEnvironment(name)
+    client.prepare()
+    return client.root
 
 
 def _program(path: Path, text: str) -> None:

@@ -53,6 +53,7 @@ KINDS: Mapping[tuple[str, str], Form] = {
     ("sh", "syntax"): Form(),
     ("python", "agent"): Form("must", ("example",)),
     ("python", "sdk"): Form("may"),
+    ("python", "sdk-0.3"): Form("may"),
     ("python", "signature"): Form(),
     ("toml", "config"): Form("may", ("refused",)),
     ("json", "file"): Form("must"),

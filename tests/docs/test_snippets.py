@@ -55,6 +55,7 @@ def fence(info: str, body: str = "") -> str:
         (fence("toml config", "[server]\nlitsen = 1\n"), "did you mean listen"),
         (fence("toml config refused", "[server]\n"), "is not refused"),
         (fence("python sdk", "def\n"), "line 1"),
+        (fence("python sdk-0.3", "import a2a.helpers\n"), "exit code 1, not 0"),
         (fence("python signature", "def f(: ...\n"), "line 1"),
         (fence("sh kill", "kill 1\n"), "no server runs"),
         (fence("sh serve", "python -m http.server\n"), "must be `dragoman serve"),
