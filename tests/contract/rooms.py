@@ -97,6 +97,10 @@ class EngineRoom(Protocol):
         """What runs hold just now."""
         ...
 
+    def look_again(self) -> None:
+        """Have the engine look for runs that another process has stopped."""
+        ...
+
     def shift_clock(self, milliseconds: int) -> None:
         """Move the store's clock forward."""
         ...
@@ -176,6 +180,10 @@ class EmbeddedRoom(EngineRoom):
                 "SELECT count(*) FROM task WHERE dispatch <> 'done' AND (owner <> 0 OR lease_until <> 0)"
             )
             return Held(places, tasks, connection.execute(statement).fetchone()[0])
+
+    def look_again(self) -> None:
+        assert self._service is not None
+        self._service._engine.look_again()
 
     def shift_clock(self, milliseconds: int) -> None:
         with closing(

@@ -320,7 +320,7 @@ async def execute(execution: Execution, run: Callable[[Execution], Awaitable[Non
 
     Never raises for what the handler did: an exception ends the run as FAILED, and its text goes to the log alone.
     """
-    ref = execution.ref
+    ref, task = execution.ref, asyncio.current_task()
     try:
         await execution.prepare()
         await run(execution)
@@ -329,7 +329,7 @@ async def execute(execution: Execution, run: Callable[[Execution], Awaitable[Non
     except Fenced:
         return
     except BaseException as error:  # whatever a handler raises is the run's failure, not the server's
-        if _is_being_stopped(error):
+        if _is_being_stopped(error, task):
             raise
         if await execution.is_parked():
             if not _is_parting(error):
@@ -357,15 +357,18 @@ def _is_parting(error: BaseException) -> bool:
     return isinstance(error, Parked)
 
 
-def _is_being_stopped(error: BaseException) -> bool:
+def _is_being_stopped(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     """Tell a cancellation, or the end of the loop, from a handler that raised the same exception by itself."""
     if not isinstance(error, asyncio.CancelledError | GeneratorExit):
         return False
     try:
-        task = asyncio.current_task()
+        running = asyncio.current_task()
     except RuntimeError:
         return True
-    return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)
+    if task is None or running is not task:
+        # Thrown in from outside when nobody runs it any more: there is nothing to wait with.
+        return True
+    return isinstance(error, asyncio.CancelledError) and task.cancelling() > 0
 
 
 async def _end(execution: Execution, text: str) -> None:
