@@ -16,6 +16,7 @@ teller = Agent(id="teller", description="Answers with a bare message.", replies=
 still = Agent(id="still", description="Cannot stream.", streaming=False)
 seen = Agent(id="seen", description="Tells what it was given.", input_modes=["*/*"], strict_input_modes=False)
 team = Agent(id="team", description="Works in many tasks of its own, one of which goes on after the end.")
+asker = Agent(id="asker", description="Asks for more until it is told to stop.")
 
 
 @hold.handler
@@ -83,3 +84,13 @@ async def work_together(run: Run) -> None:
 
     await asyncio.gather(*(run.artifact(f"piece {number}", name=f"piece {number}") for number in range(20)))
     run.straggler = asyncio.ensure_future(late())  # type: ignore[attr-defined]
+
+
+@asker.handler
+async def ask_for_more(run: Run) -> str:
+    """Ask in a loop, and note each answer as an artifact of its own."""
+    heard: list[str] = []
+    while (answer := await run.ask(f"{len(heard)} so far; more?")).text != "stop":
+        await run.artifact(f"heard {len(heard)}")
+        heard.append(answer.text)
+    return f"said {', '.join(heard)}"

@@ -118,6 +118,17 @@ turns.task-only           | both    | A2A 3.4.3  | a message to a running task j
 turns.mismatch            | both    | A2A 3.4.3  | a context that is not the task's is refused, nothing is stored
 turns.finished            | both    | SPEC 17    | a finished task takes no message: UnsupportedOperation
 turns.other-agent         | both    | SPEC P2    | a task of one agent does not exist at another
+ask.waits                 | both    | SPEC A2    | an agent that asks has the caller's turn, its question as the status
+ask.answered              | both    | SPEC A2    | the next message of the caller answers, over either binding
+ask.again                 | both    | SPEC A3    | a task may ask more than once, each answer belongs to its question
+ask.auth                  | both    | SPEC A2    | an agent may ask for an authorization in the same way
+ask.streams               | both    | SPEC 17    | streams of a send end at INPUT_REQUIRED and stay at AUTH_REQUIRED
+ask.subscriptions         | both    | SPEC 17    | subscriptions stay through both
+ask.history               | both    | SPEC D9    | question and answer are in the history once, where they were said
+ask.replayed              | both    | SPEC D2    | an answer that is sent again is the same answer
+ask.races                 | both    | SPEC D9    | of answers at once one is taken and all are kept
+ask.cancelled             | both    | SPEC D6    | a task that waits is cancelled at once and takes no answer
+ask.listed                | both    | SPEC D8    | tasks that wait are listed and counted in their states
 get.unknown               | both    | A2A 3.1.3  | a task that does not exist is TaskNotFound
 get.artifacts             | both    | A2A 3.1.3  | a task holds its artifacts, put together
 history.lengths           | both    | SPEC D8    | absent is the server's number, 0 none, n the newest n, bounded

@@ -27,11 +27,12 @@ demo = Agent(
             id="words",
             name="Driving words",
             description=(
-                "slow [seconds], stream [chunks], big [KiB], fail, reject, crash, message, file, data: "
-                "each makes the agent answer in that way."
+                "slow [seconds], stream [chunks], big [KiB], ask [question], auth [text], fail, reject, crash, "
+                "message, file, data: each makes the agent answer in that way. After ask and auth it waits for "
+                "your next message to the task."
             ),
             tags=("demo", "test"),
-            examples=("slow 3", "stream 5", "big 64", "message hello", "file", "data"),
+            examples=("slow 3", "stream 5", "big 64", "ask", "message hello", "file", "data"),
         ),
     ],
 )
@@ -47,6 +48,8 @@ async def answer(run: Run) -> None:
         "slow": _slow,
         "stream": _stream,
         "big": _big,
+        "ask": _ask,
+        "auth": _auth,
         "fail": _fail,
         "reject": _reject,
         "crash": _crash,
@@ -80,6 +83,16 @@ async def _stream(run: Run, rest: str) -> None:
 async def _big(run: Run, rest: str) -> None:
     kib = min(max(1, int(_number(rest, 64))), 64 * 1024)
     await run.artifact(("0123456789abcdef" * 64) * kib, name="big")
+
+
+async def _ask(run: Run, rest: str) -> None:
+    answer = await run.ask(rest or "What shall I echo?")
+    await run.artifact(list(answer.parts), name="answer")
+
+
+async def _auth(run: Run, rest: str) -> None:
+    answer = await run.require_auth(rest or "Sign in, then send any message.")
+    await run.artifact(f"Authorized: {answer.text}", name="auth")
 
 
 async def _fail(run: Run, rest: str) -> None:

@@ -27,6 +27,9 @@ def send(
     message_id: Annotated[
         str | None, typer.Option("--message-id", help="Keep it to get the answer again.")
     ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", "-t", help="The task to add to, such as one that asks something.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Send a message to an agent and print its answer."""
@@ -39,6 +42,7 @@ def send(
         "messageId": message_id or new_id(),
         "role": "ROLE_USER",
         "parts": _parts(text or [], file or []),
+        **({"taskId": task} if task else {}),
     }
     try:
         with httpx2.Client(headers=_HEADERS, timeout=120.0, trust_env=False) as client:

@@ -39,6 +39,35 @@ def answered(text: str, *parts: Part) -> Attempt:
     return found[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "state", "question", "result"),
+    [
+        ("ask", TaskState.INPUT_REQUIRED, "What shall I echo?", ("answer", (TextPart(text="Ünïcode"),))),
+        ("ASK What?", TaskState.INPUT_REQUIRED, "What?", ("answer", (TextPart(text="Ünïcode"),))),
+        (
+            "auth",
+            TaskState.AUTH_REQUIRED,
+            "Sign in, then send any message.",
+            ("auth", (TextPart(text="Authorized: Ünïcode"),)),
+        ),
+        ("auth Who?", TaskState.AUTH_REQUIRED, "Who?", ("auth", (TextPart(text="Authorized: Ünïcode"),))),
+    ],
+)
+def test_ask_and_auth_wait_for_the_next_message(
+    text: str, state: TaskState, question: str, result: tuple[str, tuple[Part, ...]]
+) -> None:
+    async def scenario() -> None:
+        attempt = await begun("either", message(text))
+        await execute(attempt.execution, demo.run)
+        assert end(attempt) == (state, question)
+        attempt = await attempt.answered("Ünïcode")
+        await execute(attempt.execution, demo.run)
+        assert artifacts(attempt) == [result]
+        assert end(attempt) == (COMPLETED, "")
+
+    play(scenario())
+
+
 def artifacts(attempt: Attempt) -> list[tuple[str, tuple[Part, ...]]]:
     fold = TaskFold(attempt.ref.lease.task_id, "c")
     fold.apply_all(attempt.store.logs[attempt.ref.lease.task_id])
