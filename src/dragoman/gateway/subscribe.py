@@ -125,6 +125,9 @@ async def follow(
                 yield snapshot()
             elif not isinstance(change, Received) or change.state is not None:
                 yield StreamItem(item.event.seq, item, last=_ends(fold, ends_at_input))
+            if _ends(fold, ends_at_input):
+                # Somebody may have answered already: what comes of that is for the stream of the answer.
+                return
 
 
 def _ends(fold: TaskFold, at_input: bool) -> bool:

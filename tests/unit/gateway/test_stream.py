@@ -64,6 +64,18 @@ def test_a_send_stream_ends_when_it_is_the_callers_turn_to_speak() -> None:
     play(scenario())
 
 
+def test_a_send_stream_ends_at_the_question_also_if_somebody_has_answered_already() -> None:
+    async def ask(world: World, lease: Lease) -> None:
+        await world.act(lease, status(ASKING, "which?"), status(WORKING), status(ASKING, "which then?"))
+
+    async def scenario() -> None:
+        stream = await World(ask).stream(SEND, message())
+        items = [item async for item in stream.items if item is not None]
+        assert [(item.seq, item.last) for item in items] == [(1, False), (2, True)]
+
+    play(scenario())
+
+
 def test_a_send_stream_goes_on_while_the_caller_authorises() -> None:
     async def ask(world: World, lease: Lease) -> None:
         await world.act(lease, status(WORKING), status(TaskState.AUTH_REQUIRED))
