@@ -34,6 +34,7 @@ class Sent:
     text: str
     how: str = "send"
     message_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    to_task: str = ""
     task_id: str = ""
     answer: dict[str, Any] = field(default_factory=dict)
     frames: list[Frame] = field(default_factory=list)
@@ -56,6 +57,8 @@ class Sent:
 def body(sent: Sent, *, at_once: bool = False) -> dict[str, Any]:
     """The request message."""
     message = {"messageId": sent.message_id, "role": "ROLE_USER", "parts": [{"text": sent.text}]}
+    if sent.to_task:
+        message["taskId"] = sent.to_task
     return {"message": message} | ({"configuration": {"returnImmediately": True}} if at_once else {})
 
 

@@ -1,7 +1,8 @@
 """Agents that write into a ledger of their own (the file that $LEDGER names) what they do, beside what A2A shows.
 
 A first word drives them: `quick`, `sleep SECONDS`, `slow SECONDS` (telling its progress ten times a second),
-`stream CHUNKS`, `steps COUNT`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and `burn SECONDS`.
+`stream CHUNKS`, `steps COUNT`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and `burn SECONDS`;
+`ask COUNT`, where the answer `hold` lets the first attempt stand still.
 """
 
 import asyncio
@@ -34,6 +35,8 @@ talker = Agent(id="talker", replies="message", max_runs=500)
 thread = Agent(id="thread", max_runs=20)
 blocker = Agent(id="blocker")
 narrow = Agent(id="narrow", max_runs=1)
+asker = Agent(id="asker", max_runs=500)
+asker_in_thread = Agent(id="asker-in-thread", max_runs=10)
 
 
 @worker.handler
@@ -108,3 +111,34 @@ async def block(run: Run) -> str:
             sum(range(1000))
     note(run, "left")
     return "done"
+
+
+@asker.handler
+async def ask(run: Run) -> str:
+    note(run, "entered")
+    report = await run.artifact("report: ", name="report", last=False)
+    for number in range(int(asked(run)[1])):
+        await run.step(f"step {number}", lambda number=number: note(run, f"step {number}"))
+        answer = await run.ask(f"question {number}")
+        note(run, f"answer {number}")
+        await run.append(report, f"{answer.text} ")
+        if answer.text == "hold" and run.attempt == 1:
+            await asyncio.sleep(3600)
+    await run.append(report, "end", last=True)
+    note(run, "left")
+    return "done"
+
+
+@asker_in_thread.handler
+def ask_in_thread(run: BlockingRun) -> Iterator[str]:
+    note(run, "entered")
+    yield "report: "
+    for number in range(int(asked(run)[1])):
+        run.step(f"step {number}", lambda number=number: note(run, f"step {number}"))
+        answer = run.ask(f"question {number}")
+        note(run, f"answer {number}")
+        yield f"{answer.text} "
+        if answer.text == "hold" and run.attempt == 1:
+            run.wait_cancelled(20)
+    note(run, "left")
+    yield "end"
