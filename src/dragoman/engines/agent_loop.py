@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -53,7 +53,7 @@ class AgentLoop:
         self._waiting: deque[RunRef] = deque()
         self._running: dict[str, _Entry] = {}
         self._returning: dict[str, RunRef] = {}
-        self._known: Counter[str] = Counter()
+        self._known: dict[str, int] = {}
         self._counting = threading.Lock()
         self._noted: set[str] = set()
         self._notes: set[asyncio.Task[None]] = set()
@@ -78,7 +78,9 @@ class AgentLoop:
         """Have runs executed as soon as there is room; may be called from any thread."""
         self._idle.clear()
         with self._counting:
-            self._known.update(run.lease.task_id for run in runs)
+            for run in runs:
+                task_id = run.lease.task_id
+                self._known[task_id] = self._known.get(task_id, 0) + 1
         self._loop.call_soon_threadsafe(self._arrive, runs)
 
     def stop(self, task_id: str, lease: Lease | None = None) -> None:
@@ -135,14 +137,17 @@ class AgentLoop:
             else:
                 self._waiting.append(run)
         self._fill()
-        running = self.leases()
-        waiting = [run.lease for run in runs if run.lease not in running]
+        waiting = [run.lease for run in runs if not self._has_entered(run)]
         if waiting:
             # So that a restart does not count as an attempt for those who were never entered.
             self._noted.update(lease.task_id for lease in waiting)
             note = self._loop.create_task(self._note(waiting))
             self._notes.add(note)
             note.add_done_callback(self._notes.discard)
+
+    def _has_entered(self, run: RunRef) -> bool:
+        entry = self._running.get(run.lease.task_id)
+        return entry is not None and entry.execution.ref is run
 
     async def _note(self, leases: Sequence[Lease]) -> None:
         try:
@@ -158,7 +163,7 @@ class AgentLoop:
             execution = Execution(self._store, run, self._agent.settings, waited=waited)
             task = self._loop.create_task(execute(execution, self._agent.run))
             entry = self._running[run.lease.task_id] = _Entry(task, execution)
-            execution.on_parked = partial(self._parked, run.lease.task_id)
+            execution.on_parked = self._parked
             task.add_done_callback(partial(self._done, entry))
 
     def _parked(self, task_id: str) -> None:
@@ -194,9 +199,9 @@ class AgentLoop:
 
     def _forget(self, task_id: str) -> None:
         with self._counting:
-            self._known[task_id] -= 1
-            if not self._known[task_id]:
-                del self._known[task_id]
+            left = self._known.pop(task_id) - 1
+            if left:
+                self._known[task_id] = left
 
     def _check_idle(self) -> None:
         if not self._running and (self._draining or not self._waiting):

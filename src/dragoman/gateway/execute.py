@@ -49,7 +49,7 @@ class Execution:
         cancelled: set when the run was fenced out; a handler in a thread looks at it.
         ended: whether the run has its last event.
         before: commits what the handler gave earlier and is still held back; called before each act and point.
-        on_parked: called on the handler's loop when the run has come to wait for its caller.
+        on_parked: called on the handler's loop, with the task's id, when the run has come to wait for its caller.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Execution:
         self.cancelled = threading.Event()
         self.ended = False
         self.before: Callable[[], Awaitable[None]] | None = None
-        self.on_parked: Callable[[], object] | None = None
+        self.on_parked: Callable[[str], object] | None = None
         self._store = store
         self._settings = settings
         self._waited = waited
@@ -260,7 +260,7 @@ class Execution:
             raise
         self.state, self._shown = question.state, True
         if self.on_parked is not None:
-            self.on_parked()
+            self.on_parked(self.ref.lease.task_id)
 
     async def _append(self, changes: tuple[Change, ...]) -> None:
         reveal = (

@@ -39,6 +39,8 @@ class Journal:
             takes it for some error of its own must not go on by guessing.
     """
 
+    __slots__ = ("_acts", "_entries", "_points", "_replayed", "mismatch")
+
     def __init__(self) -> None:
         self.mismatch: JournalMismatch | None = None
         self._entries: dict[int, JournalEntry] = {}

@@ -109,7 +109,7 @@ def expire_parked(tx: Transaction, limits: Mapping[str, int]) -> tuple[TaskEvent
         marks = ", ".join("?" * len(agents))
         rows = tx.execute(
             f"SELECT {COLUMNS} FROM task WHERE state IN (6, 8) AND parked_at < ?"
-            f" AND scope_id IN (SELECT id FROM scope WHERE agent IN ({marks})) LIMIT {SWEPT}",
+            f" AND (SELECT agent FROM scope s WHERE s.id = scope_id) IN ({marks}) LIMIT {SWEPT}",
             (tx.now - limit, *agents),
         ).fetchall()
         events += _fail_all(
