@@ -190,7 +190,7 @@ def limits_part() -> str:
         ],
         ["attempts of a run", str(agent["max_attempts"].default), "`max_attempts`", "the task is FAILED"],
         ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
-        ["a stopped handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
+        ["a stopped or parked handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
         [
             "a handler's end when the server stops",
             spell(config.Server().drain),

@@ -85,12 +85,14 @@ class AgentLoop:
 
     def stop(self, task_id: str, lease: Lease | None = None) -> None:
         """Stop the handler of a run, or only one that has `lease`; may be called from any thread."""
-        if task_id in self._known:
-            entry = self._running.get(task_id)
-            if entry is not None and lease in (None, entry.execution.ref.lease):
-                # A handler in a thread looks at this flag, also when the loop is blocked.
-                entry.execution.stop()
-            self._loop.call_soon_threadsafe(self._stop, task_id, lease)
+        with self._counting:
+            if task_id not in self._known:
+                return
+        entry = self._running.get(task_id)
+        if entry is not None and lease in (None, entry.execution.ref.lease):
+            # A handler in a thread looks at this flag, also when the loop is blocked.
+            entry.execution.stop()
+        self._loop.call_soon_threadsafe(self._stop, task_id, lease)
 
     def leases(self) -> list[Lease]:
         """Return the leases of what is running here."""
@@ -214,7 +216,7 @@ class AgentLoop:
             entry.task.cancel()
             self._part(entry)
         if lease is None:
-            # Nobody has entered these, so they end with a word.
+            # Those that nobody has entered yet are simply left out.
             dropped = [run for run in self._waiting if run.lease.task_id == task_id]
             if dropped:
                 self._waiting = deque(run for run in self._waiting if run.lease.task_id != task_id)
