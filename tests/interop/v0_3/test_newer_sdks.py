@@ -6,6 +6,7 @@ from ast import literal_eval
 import pytest
 
 from tests.harness.server import ServerProcess
+from tests.harness.wire import call
 from tests.interop.sdks import (
     UNFINISHED,
     Json,
@@ -159,6 +160,13 @@ def test_files_and_data_come_back_as_they_were_sent(newer: Report, how: str) -> 
     assert base64.b64decode(artifact["parts"][0]["raw"]) == bytes(range(256))
     (message,) = newer["parts"][how]["history"]
     assert message["parts"] == sent
+
+
+def test_the_agent_and_callers_of_1_0_see_the_bytes_that_were_meant(newer: Report) -> None:
+    # An echo alone proves nothing: bytes that were encoded once too often come back as they went.
+    sent = newer["parts"]["sent"]["parts"]
+    task = call("GET", f"{newer.agent_url}/tasks/{newer['parts']['task']['id']}").json()
+    assert [part["raw"] for part in task["artifacts"][0]["parts"][:3]] == [part["raw"] for part in sent[:3]]
 
 
 def test_artifacts_arrive_whole(newer: Report) -> None:
