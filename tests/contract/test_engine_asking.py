@@ -403,6 +403,21 @@ async def test_what_a_step_tells_of_its_progress_is_part_of_the_step(room: Engin
     assert history(task) == ["Hello", *said_by_agent]
 
 
+async def test_an_artifact_of_a_step_is_not_taken_for_one_that_comes_after_it(room: EngineRoom) -> None:
+    async def work(run: Run) -> None:
+        await run.step("draw", lambda: run.artifact("a picture"))
+        report = await run.artifact("begun, ", last=False)
+        answer = await run.ask("Go on?")
+        await run.append(report, answer.text, last=True)
+        await run.artifact("an end")
+
+    agent = agent_of(work)
+    await room.start(agent)
+    task = await asked(room, agent)
+    task = await room.answer(agent, task.id, "ended")
+    assert (state(task), texts(task)) == (S.COMPLETED, ["a picture", "begun, ended", "an end"])
+
+
 async def test_what_a_step_in_a_thread_tells_of_its_progress_is_part_of_the_step(room: EngineRoom) -> None:
     def work(run: BlockingRun) -> str:
         run.step("look", lambda: run.working("looking"))

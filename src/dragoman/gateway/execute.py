@@ -20,6 +20,7 @@ from dragoman.gateway.ports import AgentSettings, JournalEntry, RunRef, TaskStor
 from dragoman.model import Change, Message, Reply, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
 from dragoman.model.event import ArtifactChunk
+from dragoman.model.ids import new_id
 from dragoman.model.lifecycle import advance
 from dragoman.model.payload import ABSENT, pack, unpack
 from dragoman.model.speech import agent_message
@@ -129,6 +130,9 @@ class Execution:
 
     def next_artifact_id(self) -> str:
         """Return an id for the next artifact: the same one in every attempt that does the same."""
+        if self._journal.is_performing:
+            # The step is not performed again, so what comes after it must not count on having seen this one.
+            return new_id()
         self._artifacts += 1
         return f"{self.ref.lease.task_id}-{self._artifacts}"
 

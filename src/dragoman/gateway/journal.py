@@ -58,7 +58,7 @@ class Journal:
 
         What a step does is new whenever it is done, and does not count.
         """
-        if _PERFORMING.get():
+        if self.is_performing:
             return True
         self._acts += 1
         return self._acts > self._replayed
@@ -70,7 +70,7 @@ class Journal:
             JournalMismatch: the handler did something else there.
             IllegalChange: it is inside of a step.
         """
-        if _PERFORMING.get():
+        if self.is_performing:
             raise IllegalChange(
                 f"{kind} {name!r} is inside of a step, which is one point of the journal itself"
             )
@@ -93,6 +93,11 @@ class Journal:
             raise self._mismatched(
                 f"the handler now ends after {self._points} points, but the journal has {len(self._entries)}"
             )
+
+    @property
+    def is_performing(self) -> bool:
+        """Whether it is a step that asks."""
+        return _PERFORMING.get()
 
     @contextmanager
     def performing(self) -> Iterator[None]:
