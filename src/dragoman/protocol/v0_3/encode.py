@@ -1,147 +1,47 @@
 """The model to A2A 0.3 JSON with `kind` members and lower-case enums (A2A 0.3 §6, §7): JSON-RPC and our HTTP alias."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from dragoman.model import (
-    Artifact,
-    ArtifactChunk,
-    DataPart,
-    Message,
-    Part,
-    RawPart,
-    Received,
-    Role,
-    StatusChange,
-    Task,
-    TaskEvent,
-    TaskPage,
-    TaskState,
-    TaskStatus,
-    TextPart,
-)
+from dragoman.model import DataPart, Message, Part, RawPart, Role, Task, TaskEvent, TaskPage, TextPart
 from dragoman.model.payload import ABSENT
 from dragoman.protocol import pages
-from dragoman.protocol.protojson import timestamp_text
+from dragoman.protocol.results import STATUS_UPDATE, Results, Spelling
 from dragoman.protocol.spec import Codec
 from dragoman.protocol.v0_3.decode import STATE_NAMES
 from dragoman.protocol.v0_3.parts import metadata_of, object_of
 
 _to_json = msgspec.json.Encoder().encode
-_STATES: Mapping[TaskState, str] = MappingProxyType({state: name for name, state in STATE_NAMES.items()})
-_ROLES: Mapping[Role, str] = MappingProxyType({Role.USER: "user", Role.AGENT: "agent"})
 
 
 def encode_answer(answer: Task | Message) -> bytes:
     """Return a Task or a Message; its kind tells which."""
-    return encode_task(answer) if isinstance(answer, Task) else _to_json(_message(answer))
+    return encode_task(answer) if isinstance(answer, Task) else _to_json(_RESULTS.message(answer))
 
 
 def encode_task(task: Task) -> bytes:
     """Return a Task."""
-    return _to_json(_task(task))
+    return _to_json(_RESULTS.task(task))
 
 
 def encode_page(page: TaskPage) -> bytes:
     """Return a page of tasks: as A2A 1.0 has it, the tasks as 0.3 has them."""
-    return pages.encode_page(page, lambda task: _to_json(_task(task, listed=True)))
+    return pages.encode_page(page, lambda task: _to_json(_RESULTS.task(task, listed=True)))
 
 
 def encode_item(item: Task | Message | TaskEvent, last: bool = False) -> bytes:
     """Return one result of a stream: a Task, a Message, or an event, of which the last one is final."""
-    return _to_json(_event(item, last)) if isinstance(item, TaskEvent) else encode_answer(item)
+    if not isinstance(item, TaskEvent):
+        return encode_answer(item)
+    kind, update = _RESULTS.update(item)
+    if kind == STATUS_UPDATE:
+        return _to_json({"kind": "status-update", **update, "final": last})
+    return _to_json({"kind": "artifact-update", **update})
 
 
 CODEC = Codec(name="0.3", answer=encode_answer, task=encode_task, page=encode_page, item=encode_item)
 """The way with kinds to write results."""
-
-
-def _event(event: TaskEvent, last: bool) -> dict[str, Any]:
-    change = event.change
-    update: dict[str, Any] = {"taskId": event.task_id, "contextId": event.context_id}
-    if isinstance(change, ArtifactChunk):
-        update["kind"] = "artifact-update"
-        update["artifact"] = _artifact(change.artifact)
-        if change.append:
-            update["append"] = True
-        if change.last_chunk:
-            update["lastChunk"] = True
-        if change.metadata is not ABSENT:
-            update["metadata"] = change.metadata
-        return update
-    update["kind"] = "status-update"
-    if isinstance(change, StatusChange):
-        update["status"] = _status(TaskStatus(state=change.state, timestamp=event.at, message=change.message))
-        if change.metadata is not ABSENT:
-            update["metadata"] = change.metadata
-    elif isinstance(change, Received) and change.state is not None:
-        update["status"] = _status(TaskStatus(state=change.state, timestamp=event.at))
-    else:
-        raise TypeError(f"a {type(change).__name__} has no form in a stream")
-    update["final"] = last
-    return update
-
-
-def _task(task: Task, *, listed: bool = False) -> dict[str, Any]:
-    wire: dict[str, Any] = {
-        "kind": "task",
-        "id": task.id,
-        "contextId": task.context_id,
-        "status": _status(task.status),
-    }
-    if task.artifacts or (listed and task.artifacts is not None):
-        wire["artifacts"] = [_artifact(artifact) for artifact in task.artifacts]
-    if task.history:
-        wire["history"] = [_message(message) for message in task.history]
-    if task.metadata is not ABSENT:
-        wire["metadata"] = task.metadata
-    return wire
-
-
-def _status(status: TaskStatus) -> dict[str, Any]:
-    wire: dict[str, Any] = {"state": _STATES[status.state], "timestamp": timestamp_text(status.timestamp)}
-    if status.message is not None:
-        wire["message"] = _message(status.message)
-    return wire
-
-
-def _message(message: Message) -> dict[str, Any]:
-    wire: dict[str, Any] = {
-        "kind": "message",
-        "messageId": message.message_id,
-        "role": _ROLES[message.role],
-        "parts": [_part(part) for part in message.parts],
-    }
-    if message.context_id:
-        wire["contextId"] = message.context_id
-    if message.task_id:
-        wire["taskId"] = message.task_id
-    if message.metadata is not ABSENT:
-        wire["metadata"] = message.metadata
-    if message.extensions:
-        wire["extensions"] = message.extensions
-    if message.reference_task_ids:
-        wire["referenceTaskIds"] = message.reference_task_ids
-    return wire
-
-
-def _artifact(artifact: Artifact) -> dict[str, Any]:
-    wire: dict[str, Any] = {
-        "artifactId": artifact.artifact_id,
-        "parts": [_part(part) for part in artifact.parts],
-    }
-    if artifact.name:
-        wire["name"] = artifact.name
-    if artifact.description:
-        wire["description"] = artifact.description
-    if artifact.metadata is not ABSENT:
-        wire["metadata"] = artifact.metadata
-    if artifact.extensions:
-        wire["extensions"] = artifact.extensions
-    return wire
 
 
 def _part(part: Part) -> dict[str, Any]:
@@ -161,3 +61,13 @@ def _part(part: Part) -> dict[str, Any]:
     if metadata is not ABSENT:
         wire["metadata"] = metadata
     return wire
+
+
+_RESULTS = Results(
+    Spelling(
+        states={state: name for name, state in STATE_NAMES.items()},
+        roles={Role.USER: "user", Role.AGENT: "agent"},
+        part=_part,
+        kinds={"task": "task", "message": "message"},
+    )
+)
