@@ -1,26 +1,10 @@
-"""What the server promises its callers: one line a requirement, each proved by tests that carry its id.
+"""What the server promises callers of A2A 1.0, and callers of any version: see `manifest`.
 
-A line has an id, the bindings over which a test must prove it (`both`, `http`, `jsonrpc`, or `-` where it is about
-neither), its source, and the behaviour in one sentence. Sources: `SPEC` and `A2A` (the standard, by section) are
-contracts, `voice` is a row of the reports of other servers' users. `test_manifest.py` keeps table and tests alike.
+Sources: `SPEC` and `A2A` (the standard, by section) are contracts, `voice` is a row of the reports of other servers'
+users. `test_manifest.py` keeps table and tests alike.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-
-import pytest
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """One promise: `bindings` are those over which it must be proved."""
-
-    id: str
-    bindings: frozenset[str]
-    source: str
-    behaviour: str
-
+from tests.interaction.manifest import marker, read_table
 
 _TABLE = """
 version.http-exact        | http    | SPEC N2    | HTTP+JSON serves exactly Major.Minor and refuses every other spelling
@@ -262,27 +246,8 @@ voice.72                  | both    | voice 72   | a body without a length has t
 voice.77                  | http    | voice 77   | many agents in one process, each at its own card
 """
 
-_BINDINGS = {"both": frozenset({"http", "jsonrpc"}), "-": frozenset[str]()}
-
-
-def _read() -> Mapping[str, Requirement]:
-    found: dict[str, Requirement] = {}
-    for line in _TABLE.strip().splitlines():
-        identifier, bindings, source, behaviour = (piece.strip() for piece in line.split("|"))
-        if identifier in found:
-            raise ValueError(f"{identifier} is listed twice")
-        over = _BINDINGS.get(bindings, frozenset({bindings}))
-        found[identifier] = Requirement(identifier, over, source, behaviour)
-    return MappingProxyType(found)
-
-
-REQUIREMENTS = _read()
+REQUIREMENTS = read_table(_TABLE, {"both": frozenset({"http", "jsonrpc"}), "-": frozenset()})
 """Every requirement by its id."""
 
-
-def covers(*ids: str) -> pytest.MarkDecorator:
-    """Mark a test as a proof of these requirements. An id that the manifest does not have fails the import."""
-    unknown = [identifier for identifier in ids if identifier not in REQUIREMENTS]
-    if unknown:
-        raise KeyError(f"not in the manifest: {', '.join(unknown)}")
-    return pytest.mark.requirement(*ids)
+covers = marker(REQUIREMENTS)
+"""Marks a test as a proof of requirements."""
