@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.model import Part, RawPart, UrlPart
-from dragoman.model.operation import CancelTask, GetTask, SendMessage
+from dragoman.model.operation import CancelTask, GetTask, SendMessage, SubscribeToTask
 from dragoman.protocol.protojson import Fields
 from dragoman.protocol.v0_3 import decode
 from dragoman.protocol.v0_3.decode import GENERATION, ONLY_1_0, Speech, one_of, read_message, refuse_members
@@ -116,12 +116,28 @@ def decode_get(params: dict[str, Any], agent: str) -> GetTask:
 
 
 def decode_cancel(params: dict[str, Any], agent: str) -> CancelTask:
-    """Read a CancelTaskRequest, which may name the task once more as a resource.
+    """Read a CancelTaskRequest.
 
     Raises:
         InvalidParams: a field is wrong.
     """
     request = decode.decode_cancel(params, agent)
-    if Fields(params).string("name") not in ("", f"tasks/{request.task_id}"):
-        raise Fields(params).wrong("name", "must be the task in the path, as tasks/ID, or be left out")
+    _check_name(Fields(params), request.task_id)
     return request
+
+
+def decode_subscribe(params: dict[str, Any], agent: str) -> SubscribeToTask:
+    """Read a TaskSubscriptionRequest.
+
+    Raises:
+        InvalidParams: a field is wrong.
+    """
+    request = decode.decode_subscribe(params, agent)
+    _check_name(Fields(params), request.task_id)
+    return request
+
+
+def _check_name(fields: Fields, task_id: str) -> None:
+    """Refuse a body that names, as a resource, another task than the path does."""
+    if fields.string("name") not in ("", f"tasks/{task_id}"):
+        raise fields.wrong("name", "must be the task in the path, as tasks/ID, or be left out")

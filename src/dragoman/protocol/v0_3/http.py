@@ -8,11 +8,11 @@ them and speak the ProtoJSON of the 0.3 proto, so that one stands at `/v1/v1`.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dragoman.model.operation import CapabilityRequest, Operation, Request
+from dragoman.model.operation import CapabilityRequest, Operation, Request, SubscribeToTask
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.media import JSON
 from dragoman.protocol.parameters import Query, boolean, from_body, text
-from dragoman.protocol.spec import Codec, Endpoint, HttpCall, HttpDialect, RouteTable
+from dragoman.protocol.spec import Codec, Endpoint, HttpDialect, RouteTable
 from dragoman.protocol.v0_3 import decode, decode_proto
 from dragoman.protocol.v0_3.encode import CODEC
 from dragoman.protocol.v0_3.encode_proto import Writer
@@ -46,15 +46,16 @@ def _query(operation: Operation, read: Decode[R]) -> Endpoint:
     return Endpoint(operation, lambda call: read(_QUERY.read(call), call.agent))
 
 
-def _subscribe(call: HttpCall) -> Request:
-    return decode.decode_subscribe(dict(call.variables), call.agent)
+def _both_ways(read: Decode[SubscribeToTask]) -> dict[str, Endpoint]:
+    """Subscribe by POST, as the text of 0.3 has it, and by GET, as its proto has it."""
+    subscribe = _body(Operation.SUBSCRIBE_TO_TASK, read)
+    return {"POST": subscribe, "GET": subscribe}
 
 
 def _capability(operation: Operation) -> Endpoint:
     return Endpoint(operation, lambda call: CapabilityRequest(operation=operation))
 
 
-_SUBSCRIBE = Endpoint(Operation.SUBSCRIBE_TO_TASK, _subscribe)
 _PUSH = {
     "/tasks/{task_id}/pushNotificationConfigs": {
         "POST": _capability(Operation.CREATE_PUSH_CONFIG),
@@ -71,7 +72,7 @@ def _kind_routes() -> RouteTable:
     send = {"POST": _body(Operation.SEND_MESSAGE, decode.decode_send)}
     stream = {"POST": _body(Operation.SEND_STREAMING_MESSAGE, decode.decode_send)}
     cancel = {"POST": _body(Operation.CANCEL_TASK, decode.decode_cancel)}
-    subscribe = {"POST": _SUBSCRIBE, "GET": _SUBSCRIBE}
+    subscribe = _both_ways(decode.decode_subscribe)
     return RouteTable(
         {
             "/message:send": send,
@@ -96,7 +97,7 @@ def _proto_routes(reader: decode_proto.Reader) -> RouteTable:
             "/message:stream": {"POST": _body(Operation.SEND_STREAMING_MESSAGE, reader.decode_send)},
             "/tasks/{id}": {"GET": _query(Operation.GET_TASK, decode_proto.decode_get)},
             "/tasks/{id}:cancel": {"POST": _body(Operation.CANCEL_TASK, decode_proto.decode_cancel)},
-            "/tasks/{id}:subscribe": {"POST": _SUBSCRIBE, "GET": _SUBSCRIBE},
+            "/tasks/{id}:subscribe": _both_ways(decode_proto.decode_subscribe),
             **_PUSH,
         }
     )
