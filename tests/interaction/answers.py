@@ -116,6 +116,11 @@ def check_negotiated(headers: Mapping[str, str], version: str | None = "1.0") ->
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", headers["x-request-id"])
 
 
+def check_outside(body: bytes) -> None:
+    """Nothing of the inside may be in what goes out: no exception, path or SQL."""
+    assert not _INTERNALS.search(body.decode()), body
+
+
 def refused(
     reply: Reply, refusal: Refusal, *, fields: Sequence[str] = (), identifier: Any = None
 ) -> dict[str, str]:
@@ -125,7 +130,7 @@ def refused(
     """
     assert reply.content_type in JSON_TYPES, reply
     check_negotiated(reply.headers, None if refusal is VERSION else "1.0")
-    assert not _INTERNALS.search(reply.body.decode()), reply.body
+    check_outside(reply.body)
     document = reply.json()
     if reply.binding == "jsonrpc":
         details = _jsonrpc_details(reply, document, refusal, identifier)

@@ -48,6 +48,18 @@ class Request:
         merged |= {name.lower().replace("_", "-"): value for name, value in changes.items()}
         return replace(self, headers={name: value for name, value in merged.items() if value is not None})
 
+    def at(self, target: str) -> "Request":
+        """The same at another target."""
+        return replace(self, target=target)
+
+    def by(self, method: str) -> "Request":
+        """The same by another method."""
+        return replace(self, method=method)
+
+    def holding(self, body: bytes) -> "Request":
+        """The same with another body."""
+        return replace(self, body=body)
+
     def text(self, *, length: int | None = None) -> bytes:
         """The request as HTTP/1.1 puts it on the wire; `length` is a Content-Length that may be a lie."""
         lines = [f"{self.method} {self.target} HTTP/1.1", "host: test"]

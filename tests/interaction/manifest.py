@@ -9,7 +9,6 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
@@ -26,7 +25,7 @@ class Requirement:
     behaviour: str
 
 
-def read_table(table: str, groups: Mapping[str, Bindings]) -> Mapping[str, Requirement]:
+def read_table(table: str, groups: Mapping[str, Bindings]) -> dict[str, Requirement]:
     """Every requirement of a table by its id; a name that is no group is a binding by itself."""
     found: dict[str, Requirement] = {}
     for line in table.strip().splitlines():
@@ -35,7 +34,7 @@ def read_table(table: str, groups: Mapping[str, Bindings]) -> Mapping[str, Requi
             raise ValueError(f"{identifier} is listed twice")
         over = groups.get(bindings, frozenset({bindings}))
         found[identifier] = Requirement(identifier, over, source, behaviour)
-    return MappingProxyType(found)
+    return found
 
 
 def marker(requirements: Mapping[str, Requirement]) -> Callable[..., pytest.MarkDecorator]:

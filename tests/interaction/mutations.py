@@ -2,15 +2,20 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from tests.interaction.answers import Reply
 from tests.interaction.callers import Caller, Request
 from tests.interaction.changes import PARAM_STEPS, REQUEST_STEPS, give_twice
 from tests.interaction.messages import new_id
+from tests.interaction.sockets import Socket
 
 SEED = 20_261_129
+CONNECTIONS = 4
+PIPELINED = 20
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,46 @@ class Mutant:
     number: int
     request: Request
     history: str
+
+
+Answered = list[tuple[Mutant, Reply]]
+
+
+def answered(url: str, mutants: Sequence[Mutant]) -> Answered:
+    """Send requests over several connections, many at a time over each, and give the reply of each."""
+    batches = [mutants[start : start + PIPELINED] for start in range(0, len(mutants), PIPELINED)]
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        return [pair for pairs in pool.map(lambda batch: _exchange(url, batch), batches) for pair in pairs]
+
+
+def _exchange(url: str, mutants: Sequence[Mutant]) -> Answered:
+    found: Answered = []
+    while len(found) < len(mutants):
+        left = mutants[len(found) :]
+        with Socket(url, seconds=15) as socket:
+            socket.send_what_is_taken(b"".join(mutant.request.text() for mutant in left))
+            before = len(found)
+            for mutant, reply in zip(left, socket.replies(), strict=False):
+                found.append((mutant, reply))
+                if reply.headers.get("connection") == "close":
+                    break
+            assert len(found) > before, f"no reply to {left[0]}"
+    return found
+
+
+def check_all(pairs: Iterable[tuple[Mutant, Reply]], check: Callable[[Mutant, Reply], bool]) -> int:
+    """Check the form of every reply, and count those that accepted a message, as `check` tells."""
+    wrong, accepted = [], 0
+    for mutant, reply in pairs:
+        try:
+            accepted += check(mutant, reply)
+        except (AssertionError, ValueError, LookupError) as error:
+            head = f"{mutant.request.method} {mutant.request.target[:200]} {dict(mutant.request.headers)}"
+            body = (mutant.request.body or b"")[:600]
+            shown = f"#{mutant.number} ({mutant.history})\n  {head}\n  {body!r}\n  -> {str(error)[:600]}"
+            wrong.append(shown)
+    assert not wrong, f"{len(wrong)} wrong replies:\n" + "\n".join(wrong[:5])
+    return accepted
 
 
 class Mutator:

@@ -1,7 +1,6 @@
 """Thousands of requests that are nearly right: none is our fault, hangs, or leaves a row unless it was accepted."""
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,13 +9,10 @@ from tests.harness.server import ServerProcess
 from tests.interaction.answers import DOMAIN, Reply
 from tests.interaction.callers import HttpCaller, RpcCaller
 from tests.interaction.following import sent
-from tests.interaction.mutations import Mutant, Mutator, flip_anywhere
+from tests.interaction.mutations import Mutator, answered, check_all, flip_anywhere
 from tests.interaction.requirements import covers
 from tests.interaction.rows import Rows
 from tests.interaction.sockets import Socket
-
-CONNECTIONS = 4
-PIPELINED = 20
 
 
 @pytest.fixture
@@ -71,33 +67,6 @@ def _check_stream(reply: Reply) -> bool:
     return first is not None and _accepted(reply, first)
 
 
-def exchange(url: str, mutants: list[Mutant]) -> list[tuple[Mutant, Reply]]:
-    """Send requests without waiting for replies between them, and give the reply of each."""
-    found: list[tuple[Mutant, Reply]] = []
-    while len(found) < len(mutants):
-        left = mutants[len(found) :]
-        with Socket(url, seconds=15) as socket:
-            socket.send_what_is_taken(b"".join(mutant.request.text() for mutant in left))
-            before = len(found)
-            for mutant, reply in zip(left, socket.replies(), strict=False):
-                found.append((mutant, reply))
-                if reply.headers.get("connection") == "close":
-                    break
-            assert len(found) > before, f"no reply to {left[0]}"
-    return found
-
-
-def failures(pairs: list[tuple[Mutant, Reply]]) -> Iterator[str]:
-    """What is wrong with replies, for people."""
-    for mutant, reply in pairs:
-        try:
-            check_form(reply)
-        except (AssertionError, ValueError, LookupError) as error:
-            head = f"{mutant.request.method} {mutant.request.target[:200]} {dict(mutant.request.headers)}"
-            body = (mutant.request.body or b"")[:600]
-            yield f"#{mutant.number} ({mutant.history})\n  {head}\n  {body!r}\n  -> {str(error)[:600]}"
-
-
 @covers("mutants.form", "mutants.rows")
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.timeout(300)
@@ -105,15 +74,9 @@ def test_requests_that_are_nearly_right_are_answered_well_and_leave_rows_only_if
     server: ServerProcess, rows: Rows, mutator: Mutator, count: int
 ) -> None:
     before = rows.counts()
-    mutants = [mutator.make(number) for number in range(count)]
-    batches = [mutants[start : start + PIPELINED] for start in range(0, count, PIPELINED)]
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        answered = pool.map(lambda batch: exchange(server.url, batch), batches)
-        pairs = [pair for batch in answered for pair in batch]
+    pairs = answered(server.url, [mutator.make(number) for number in range(count)])
     assert len(pairs) == count
-    wrong = list(failures(pairs))
-    assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong[:5])
-    accepted = sum(check_form(reply) for _, reply in pairs)
+    accepted = check_all(pairs, lambda mutant, reply: check_form(reply))
     after = rows.counts()
     assert (after["identity"] - before["identity"], after["task"] - before["task"]) == (accepted, accepted)
     assert 0.05 < accepted / count < 0.6
