@@ -24,7 +24,7 @@ from dragoman.model import errors
 from dragoman.model.operation import ListTasks
 from dragoman.protocol.pages import MAX_PAGE_BYTES
 from dragoman.protocol.protojson import MAX_DEPTH
-from dragoman.protocol.v1_0.decode import LONGEST_ID, MAX_PARTS
+from dragoman.protocol.requests import LONGEST_ID, MAX_PARTS
 from dragoman.protocol.v1_0.errors import TABLE, codes
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from tests.docs import commands, generations

@@ -10,8 +10,8 @@ from dragoman.gateway.observe import MAX_EVENTS
 from dragoman.gateway.query import HISTORY
 from dragoman.gateway.send import WINDOW
 from dragoman.gateway.subscribe import HEARTBEAT
+from dragoman.protocol.requests import LONGEST_ID
 from dragoman.protocol.v0_3 import SPEC
-from dragoman.protocol.v1_0.decode import LONGEST_ID
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from tests.docs import pages, words
 from tests.docs.documents import DOCUMENTS

@@ -4,20 +4,17 @@ Each function takes the params as a JSON object and the agent's id. Unknown fiel
 refused by its path before anything is stored.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct
-
-from dragoman.model import Cursor, Message, Part, RawPart, Role, TaskState, UrlPart
+from dragoman.model import Part, RawPart, TaskState, UrlPart
 from dragoman.model.operation import CancelTask, GetTask, ListTasks, SendMessage, SubscribeToTask
-from dragoman.protocol.protojson import Fields, kind_of
+from dragoman.protocol.protojson import Fields
+from dragoman.protocol.requests import Speech, read_listing, read_message
 from dragoman.protocol.v0_3.parts import data_part, text_part
 
 GENERATION = "0.3"
-LONGEST_ID = 256
-MAX_PARTS = 1000
 
 STATE_NAMES: Mapping[str, TaskState] = MappingProxyType(
     {state.name.lower().replace("_", "-"): state for state in TaskState}
@@ -25,16 +22,6 @@ STATE_NAMES: Mapping[str, TaskState] = MappingProxyType(
 _KINDS = ("text", "file", "data")
 ONLY_1_0 = ("raw", "url", "mediaType", "media_type", "filename")
 """Members of a part that only A2A 1.0 has."""
-
-
-class Speech(Struct, frozen=True):
-    """How a message is spelt in one dialect: its role, what other ones call that role, its parts, and one part."""
-
-    user: tuple[str | int, ...]
-    agent: tuple[str | int, ...]
-    foreign: tuple[str, ...]
-    parts: str
-    part: Callable[[Fields], Part]
 
 
 def decode_send(params: dict[str, Any], agent: str) -> SendMessage:
@@ -84,17 +71,7 @@ def decode_list(params: dict[str, Any], agent: str) -> ListTasks:
         InvalidParams: a field is wrong.
     """
     request = Fields(params)
-    size = request.integer("pageSize", low=1, high=100)
-    token = request.string("pageToken", longest=1024)
-    return ListTasks(
-        context_id=request.string("contextId", longest=LONGEST_ID) or None,
-        state=_state(request),
-        after=request.timestamp("statusTimestampAfter"),
-        page_size=50 if size is None else size,
-        cursor=Cursor.parse(token) if token else None,
-        history_length=request.integer("historyLength", low=0) or 0,
-        include_artifacts=request.boolean("includeArtifacts"),
-    )
+    return read_listing(request, _state(request))
 
 
 def decode_cancel(params: dict[str, Any], agent: str) -> CancelTask:
@@ -114,39 +91,6 @@ def decode_subscribe(params: dict[str, Any], agent: str) -> SubscribeToTask:
         InvalidParams: a field is wrong.
     """
     return SubscribeToTask(task_id=Fields(params).required("id"), also_finished=True)
-
-
-def read_message(fields: Fields, speech: Speech) -> Message:
-    """Read a caller's message, spelt as `speech` says.
-
-    Raises:
-        InvalidParams: a field is wrong.
-    """
-    message_id = fields.required("messageId", "message_id", longest=LONGEST_ID)
-    role = fields.get("role")
-    if isinstance(role, bool) or role not in speech.user:
-        user = speech.user[0]
-        if role in speech.agent and not isinstance(role, bool):
-            raise fields.wrong("role", f"must be {user}: a caller cannot speak for the agent")
-        if role in speech.foreign:
-            raise fields.wrong("role", f"must be {user}; {role} is a name of another form of A2A")
-        raise fields.wrong("role", f"is required and must be {user}")
-    parts = fields.get(speech.parts)
-    if not isinstance(parts, list) or not parts:
-        raise fields.wrong(speech.parts, "must be an array with at least one part")
-    if len(parts) > MAX_PARTS:
-        raise fields.wrong(speech.parts, f"must not hold more than {MAX_PARTS} parts")
-    path = fields.at(speech.parts)
-    return Message(
-        message_id=message_id,
-        role=Role.USER,
-        parts=tuple(speech.part(_part_at(part, f"{path}[{index}]")) for index, part in enumerate(parts)),
-        context_id=fields.string("contextId", "context_id", longest=LONGEST_ID),
-        task_id=fields.string("taskId", "task_id", longest=LONGEST_ID),
-        metadata=fields.payload("metadata"),
-        extensions=fields.strings("extensions"),
-        reference_task_ids=fields.strings("referenceTaskIds", "reference_task_ids"),
-    )
 
 
 def check_kind(fields: Fields, kind: str) -> None:
@@ -173,12 +117,6 @@ def one_of(fields: Fields, names: Mapping[str, str], what: str) -> str:
         has = " and ".join(found) if found else "none of them"
         raise fields.wrong("", f"must have exactly one of {what}, but has {has}")
     return found[0]
-
-
-def _part_at(value: Any, path: str) -> Fields:
-    if not isinstance(value, dict):
-        raise Fields({}, path).wrong("", f"must be an object, not {kind_of(value)}")
-    return Fields(value, path)
 
 
 def _state(request: Fields) -> TaskState | None:
@@ -229,6 +167,4 @@ def _file(fields: Fields) -> Part:
     return UrlPart(url=file.required(name), filename=filename, media_type=media_type, metadata=metadata)
 
 
-_SPEECH = Speech(
-    user=("user",), agent=("agent",), foreign=("ROLE_USER", "ROLE_AGENT"), parts="parts", part=_part
-)
+_SPEECH = Speech(user=("user",), agent=("agent",), foreign=("ROLE_USER", "ROLE_AGENT"), part=_part)

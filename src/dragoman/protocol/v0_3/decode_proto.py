@@ -13,8 +13,9 @@ from msgspec import structs
 from dragoman.model import Part, RawPart, UrlPart
 from dragoman.model.operation import CancelTask, GetTask, SendMessage, SubscribeToTask
 from dragoman.protocol.protojson import Fields
+from dragoman.protocol.requests import Speech, read_message
 from dragoman.protocol.v0_3 import decode
-from dragoman.protocol.v0_3.decode import GENERATION, ONLY_1_0, Speech, one_of, read_message, refuse_members
+from dragoman.protocol.v0_3.decode import GENERATION, ONLY_1_0, one_of, refuse_members
 from dragoman.protocol.v0_3.parts import data_part, text_part
 
 _CONTENT: Mapping[str, str] = MappingProxyType({"text": "text", "file": "file", "data": "data"})

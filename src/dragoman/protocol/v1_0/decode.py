@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.model import Cursor, DataPart, Message, Part, RawPart, Role, TaskState, TextPart, UrlPart
+from dragoman.model import DataPart, Part, RawPart, TaskState, TextPart, UrlPart
 from dragoman.model.operation import CancelTask, GetTask, ListTasks, SendMessage, SubscribeToTask
-from dragoman.protocol.protojson import Fields, kind_of
+from dragoman.protocol.protojson import Fields
+from dragoman.protocol.requests import Speech, read_listing, read_message
 
 GENERATION = "1.0"
-LONGEST_ID = 256
-MAX_PARTS = 1000
 
 STATE_NAMES: Mapping[str, TaskState] = MappingProxyType(
     {f"TASK_STATE_{state.name}": state for state in TaskState}
@@ -46,7 +45,7 @@ def decode_send(params: dict[str, Any], agent: str) -> SendMessage:
         at_once = configuration.boolean("returnImmediately", "return_immediately")
         push = configuration.fields("taskPushNotificationConfig", "task_push_notification_config") is not None
     return SendMessage(
-        message=_message(message),
+        message=read_message(message, _SPEECH),
         generation=GENERATION,
         accepted_output_modes=modes,
         history_length=history,
@@ -78,17 +77,7 @@ def decode_list(params: dict[str, Any], agent: str) -> ListTasks:
     """
     request = Fields(params)
     check_tenant(request, agent)
-    size = request.integer("pageSize", "page_size", low=1, high=100)
-    token = request.string("pageToken", "page_token", longest=1024)
-    return ListTasks(
-        context_id=request.string("contextId", "context_id", longest=LONGEST_ID) or None,
-        state=_state(request),
-        after=request.timestamp("statusTimestampAfter", "status_timestamp_after"),
-        page_size=50 if size is None else size,
-        cursor=Cursor.parse(token) if token else None,
-        history_length=request.integer("historyLength", "history_length", low=0) or 0,
-        include_artifacts=request.boolean("includeArtifacts", "include_artifacts"),
-    )
+    return read_listing(request, _state(request))
 
 
 def decode_cancel(params: dict[str, Any], agent: str) -> CancelTask:
@@ -131,37 +120,8 @@ def _state(request: Fields) -> TaskState | None:
     return state
 
 
-def _message(fields: Fields) -> Message:
-    message_id = fields.required("messageId", "message_id", longest=LONGEST_ID)
-    role = fields.get("role")
-    if role not in ("ROLE_USER", Role.USER) or isinstance(role, bool):
-        if role in ("ROLE_AGENT", Role.AGENT):
-            raise fields.wrong("role", "must be ROLE_USER: a caller cannot speak for the agent")
-        if role in ("user", "agent"):
-            raise fields.wrong("role", "must be ROLE_USER; user and agent are the names of A2A 0.3")
-        raise fields.wrong("role", "is required and must be ROLE_USER")
-    parts = fields.get("parts")
-    if not isinstance(parts, list) or not parts:
-        raise fields.wrong("parts", "must be an array with at least one part")
-    if len(parts) > MAX_PARTS:
-        raise fields.wrong("parts", f"must not hold more than {MAX_PARTS} parts")
-    path = fields.at("parts")
-    return Message(
-        message_id=message_id,
-        role=Role.USER,
-        parts=tuple(_part(part, f"{path}[{index}]") for index, part in enumerate(parts)),
-        context_id=fields.string("contextId", "context_id", longest=LONGEST_ID),
-        task_id=fields.string("taskId", "task_id", longest=LONGEST_ID),
-        metadata=fields.payload("metadata"),
-        extensions=fields.strings("extensions"),
-        reference_task_ids=fields.strings("referenceTaskIds", "reference_task_ids"),
-    )
-
-
-def _part(value: Any, path: str) -> Part:
-    if not isinstance(value, dict):
-        raise Fields({}, path).wrong("", f"must be an object, not {kind_of(value)}")
-    fields = Fields(value, path)
+def _part(fields: Fields) -> Part:
+    value = fields.members
     for name in _LEGACY:
         if name in value:
             raise fields.wrong(
@@ -171,9 +131,7 @@ def _part(value: Any, path: str) -> Part:
     content = [name for name in _CONTENT if name in value and (name == "data" or value[name] is not None)]
     if len(content) != 1:
         found = " and ".join(content) if content else "none of them"
-        raise Fields(value, path).wrong(
-            "", f"must have exactly one of text, raw, url and data, but has {found}"
-        )
+        raise fields.wrong("", f"must have exactly one of text, raw, url and data, but has {found}")
     filename = fields.string("filename")
     media_type = fields.string("mediaType", "media_type")
     metadata = fields.payload("metadata")
@@ -190,3 +148,6 @@ def _part(value: Any, path: str) -> Part:
         case _:
             data = fields.data("data")
             return DataPart(data=data, filename=filename, media_type=media_type, metadata=metadata)
+
+
+_SPEECH = Speech(user=("ROLE_USER", 1), agent=("ROLE_AGENT", 2), foreign=("user", "agent"), part=_part)

@@ -16,8 +16,9 @@ from msgspec import Struct
 from dragoman.model.errors import InternalError
 from dragoman.model.operation import Operation
 from dragoman.protocol.media import EVENT_STREAM
+from dragoman.protocol.requests import LONGEST_ID
 from dragoman.protocol.spec import Deployment
-from dragoman.protocol.v1_0.decode import GENERATION, LONGEST_ID
+from dragoman.protocol.v1_0.decode import GENERATION
 from dragoman.protocol.v1_0.errors import TABLE
 from dragoman.protocol.v1_0.http import DIALECT
 from dragoman.protocol.v1_0.schemas import FLAG, SCHEMAS, STRING, TIMESTAMP, WHOLE, Schema, reference

@@ -7,7 +7,8 @@ What it reads besides is not described: snake_case names, enums by number, null 
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.protocol.v1_0.decode import LONGEST_ID, MAX_PARTS, STATE_NAMES
+from dragoman.protocol.requests import LONGEST_ID, MAX_PARTS
+from dragoman.protocol.v1_0.decode import STATE_NAMES
 
 Schema = Mapping[str, Any]
 
