@@ -5,6 +5,7 @@ caller therefore carries a note in the part's metadata, and a note that comes ba
 can go to and fro without loss. `differences` names both.
 """
 
+import json
 from typing import Any
 
 import msgspec
@@ -103,8 +104,9 @@ def _noted(metadata: Raw, notes: dict[str, Any]) -> Raw:
     if not is_present(metadata):
         return Raw(_to_json(notes))
     text = bytes(metadata).strip()
-    if any(_to_json(name) in text for name in notes):
-        # Somebody else's member of that name, at whatever depth, is not to be repeated or replaced.
+    # Whether it has a member of that name is looked up only where the name is there at all.
+    if any(_to_json(name) in text for name in notes) and not notes.keys().isdisjoint(json.loads(text)):
+        # Somebody else's member of that name is not to be repeated or replaced.
         return metadata
     members = text[1:-1].strip()
     return Raw(b"{" + members + b"," + _to_json(notes)[1:]) if members else Raw(_to_json(notes))
