@@ -58,11 +58,14 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="note-keys-taken",
-        way=Way.TO_0_3,
+        way=Way.BOTH,
         dialect=Dialect.EITHER,
         about="a part whose own metadata has a key of these notes already",
         lost="`filename` and `mediaType` of such a part, or the mark that its data is wrapped",
-        done="the part's own metadata stays as it is; nothing is added to it",
+        done=(
+            "the part's own metadata stays as it is; nothing is added to it; what reads as such a note is taken for "
+            "one where a 0.3 caller sends it"
+        ),
     ),
     Difference(
         name="reference-task-ids",
