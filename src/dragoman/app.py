@@ -31,7 +31,8 @@ from dragoman.config import Config, ConfigError, durations, host_and_port, is_lo
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.ports import Commit
-from dragoman.model import Received, Resumed
+from dragoman.gateway.purge import Purger
+from dragoman.model import Received, Resumed, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
@@ -189,6 +190,12 @@ class Service:
             sweep=seconds(config.engine.sweep, "engine.sweep"),
             new_loop=uvloop.new_event_loop,
         )
+        self._purger = Purger(
+            self._store,
+            {TaskState[state.upper()]: int(age * 1000) for state, age in config.retention.ages().items()},
+            every=seconds(config.engine.sweep, "engine.sweep"),
+        )
+        self._purging: asyncio.Task[None] | None = None
         self._store.on_commit(self._committed)
         gateway = Gateway(self._store, self._engine, self._hub)
         directory = Directory(served, versions, _default(config, agents))
@@ -204,8 +211,9 @@ class Service:
         )
 
     async def start(self) -> None:
-        """Start the agents and take up what an earlier server left."""
+        """Start the agents, take up what an earlier server left, and begin to purge."""
         await self._engine.start()
+        self._purging = asyncio.create_task(self._purger.run())
 
     def running(self) -> int:
         """Return how many handlers run."""
@@ -217,6 +225,8 @@ class Service:
 
     async def stop(self) -> None:
         """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
+        if self._purging is not None:
+            self._purging.cancel()
         await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
         await asyncio.to_thread(self._store.close)
 

@@ -14,6 +14,12 @@ from msgspec import Struct
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
 
+FOREVER = "never"
+"""What stands for an age that is never reached."""
+
+SHORTEST_AGE = 60.0
+"""Seconds that a finished task is kept at least: a caller must be able to read it, and to send its message again."""
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+):(\d{1,5})")
@@ -60,6 +66,33 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     body_time: str = "30s"
 
 
+class Retention(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[retention]`: how long finished tasks are kept: `terminal` in general, the others for tasks that ended so.
+
+    The time counts from the end of the task. Afterwards nothing of it is left.
+    """
+
+    terminal: str = "30d"
+    completed: str | None = None
+    failed: str | None = None
+    canceled: str | None = None
+    rejected: str | None = None
+
+    def ages(self) -> dict[str, float]:
+        """Return the seconds that tasks are kept, by the name of their final state; what is kept for ever is left out.
+
+        Raises:
+            ConfigError: one is no duration, or too short.
+        """
+        found = {}
+        for state in ("completed", "failed", "canceled", "rejected"):
+            own = getattr(self, state)
+            key, text = (state, own) if own is not None else ("terminal", self.terminal)
+            if text != FOREVER:
+                found[state] = _age(text, f"retention.{key}")
+        return found
+
+
 class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """`[agents.ID]`: an agent to serve; `python` is `module:attribute` or `file.py:attribute`.
 
@@ -87,6 +120,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     store: Store = Store()
     engine: Engine = Engine()
     limits: Limits = Limits()
+    retention: Retention = Retention()
     agents: dict[str, AgentTable] = {}
 
 
@@ -95,6 +129,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "store": Store,
     "engine": Engine,
     "limits": Limits,
+    "retention": Retention,
 }
 
 
@@ -151,6 +186,21 @@ def durations(agent_id: str, table: AgentTable) -> dict[str, float]:
     return {
         name: seconds(text, f"agents.{agent_id}.{name}") for name, text in texts.items() if text is not None
     }
+
+
+def _age(text: str, key: str) -> float:
+    try:
+        age = seconds(text, key)
+    except ConfigError:
+        raise ConfigError(
+            f'{key} = "{text}" is no age; write a number and a unit, "12h" or "30d", or "{FOREVER}" to keep all'
+        ) from None
+    if age < SHORTEST_AGE:
+        raise ConfigError(
+            f'{key} = "{text}" is too short: a caller must find its task for a while; write "1m" or more, '
+            f'or "{FOREVER}" to keep all'
+        )
+    return age
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -256,6 +306,7 @@ def _check_values(config: Config, source: str) -> None:
         seconds(config.limits.body_time, "limits.body_time")
         if config.limits.body < 1024:
             raise ConfigError("limits.body must be at least 1024 bytes")
+        config.retention.ages()
         if config.engine.kind != "embedded":
             raise ConfigError(f'engine.kind = "{config.engine.kind}" is not in this build; use "embedded"')
         if config.server.public_url and not re.fullmatch(r"https?://[^/\s?#]+", config.server.public_url):

@@ -26,6 +26,7 @@ BANNED_WORDS = frozenset(
 CATCH_ALL: Mapping[str, str] = {
     "src/dragoman/bindings/pipeline.py": "the one place that turns any error into a reply in the negotiated form",
     "src/dragoman/gateway/execute.py": "an author's handler may raise anything, and that ends its run as FAILED",
+    "src/dragoman/gateway/purge.py": "the next round of purging must come, whatever became of one",
     "src/dragoman/agents/threads.py": "what a handler raised in its thread is raised again where it is awaited",
     "src/dragoman/engines/embedded.py": "a worker loop outlives whatever one run does",
     "src/dragoman/stores/sqlite/writer.py": "the writer loop hands any error to the caller whose statement it was",

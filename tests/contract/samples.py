@@ -111,6 +111,17 @@ def filters(
     return Filters(scope, context_id, state, after)
 
 
+async def purged(store: TaskStore, *, thorough: bool = True, **ages: int) -> int:
+    """Purge what ended longer ago than `ages` (milliseconds, by the state's name); return how many tasks that was."""
+    wanted = {TaskState[name.upper()]: age for name, age in ages.items()}
+    step = await store.purge(wanted, "", thorough=thorough)
+    tasks = step.tasks
+    while step.place:
+        step = await store.purge(wanted, step.place, thorough=thorough)
+        tasks += step.tasks
+    return tasks
+
+
 async def listing(store: TaskStore, wanted: Filters, *, size: int = 100) -> list[TaskPage]:
     """All pages of a listing."""
     pages = [await one_page(store, wanted, size=size)]

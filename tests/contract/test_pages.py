@@ -20,6 +20,7 @@ from tests.contract.samples import (
     listing,
     message,
     one_page,
+    purged,
     status,
 )
 
@@ -118,15 +119,19 @@ async def test_after_includes_its_own_moment(store: TaskStore, home: StoreHome) 
 
 
 async def test_a_cursor_outlives_the_task_it_was_made_from(store: TaskStore, home: StoreHome) -> None:
-    for _ in range(9):
-        await begun(store)
+    ends = {3: S.FAILED, 7: S.CANCELED}
+    for place in reversed(range(9)):
+        await brought_to(store, ends.get(place, S.COMPLETED))
+        home.shift_clock(1000)
+    home.shift_clock(HOUR)
     everything = ids(await listing(store, filters()))
     first = await one_page(store, filters(), size=4)
-    home.delete_task(first.tasks[-1].id)
+    assert await purged(store, failed=HOUR) == 1
     second = await one_page(store, filters(), size=4, token=first.next_token)
-    home.delete_task(second.tasks[-1].id)
+    assert await purged(store, canceled=HOUR) == 1
     third = await one_page(store, filters(), size=4, token=second.next_token)
     assert ids([first, second, third]) == everything
+    assert [page.total for page in (first, second, third)] == [9, 8, 7]
 
 
 async def test_tasks_that_stay_where_they_are_come_exactly_once_while_others_come_and_move(

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 
 import pytest
 
@@ -14,18 +15,22 @@ from tests.contract.samples import (
     HOUR,
     OTHER_AGENT,
     OTHER_PRINCIPAL,
+    TERMINAL,
     acceptance,
     chunk,
     filters,
     ids,
     listing,
     message,
+    purged,
     status,
 )
 
 SCOPES = (ALICE, OTHER_PRINCIPAL, OTHER_AGENT)
 NAMED = ("one", "two", "three")
 """Contexts that callers name from the start; others are given out by the server, and may be named later."""
+AGES = (HOUR // 8, HOUR // 8 + HOUR // 4)
+"""Ages for purges. The clock is moved by whole quarters of an hour and a little, so no task is near either of them."""
 ROUNDS = 12
 STEPS = 25
 
@@ -42,13 +47,15 @@ class Book:
         self.state: dict[str, TaskState] = {}
         self.since: dict[str, int] = {}
         self.visible: set[str] = set()
+        self.gone: set[str] = set()
+        self.clock = 0
 
     async def step(self) -> None:
         """Do something at random; a refusal is as good as anything."""
         if self.chance.random() < 0.35 or not self.leases:
             return await self.accept()
         lease = self.chance.choice(self.leases[-30:])
-        acts = [self.move, self.move, self.begin, self.cancel, self.answer, self.expire]
+        acts = [self.move, self.move, self.begin, self.cancel, self.answer, self.expire, self.purge]
         try:
             await self.chance.choice(acts)(lease)
         except DragomanError:
@@ -95,6 +102,23 @@ class Book:
     async def expire(self, lease: Lease) -> None:
         self.note(await self.store.expire())
 
+    async def purge(self, lease: Lease) -> None:
+        """Delete what ended in one of two states some time ago: exactly that, and the hidden runs only if thorough."""
+        ages = {state.name: self.chance.choice(AGES) for state in self.chance.sample(TERMINAL, 2)}
+        thorough = self.chance.random() < 0.5
+        now = time.time_ns() // 1_000_000 + self.clock
+        old = {
+            task_id
+            for task_id, state in self.state.items()
+            if state.name in ages
+            and self.since[task_id] < now - ages[state.name]
+            and (thorough or task_id in self.visible)
+            and task_id not in self.gone
+        }
+        assert await purged(self.store, thorough=thorough, **ages) == len(old)
+        self.gone |= old
+        self.visible -= old
+
     def note(self, events: object) -> None:
         assert isinstance(events, list | tuple)
         for event in events:
@@ -125,7 +149,9 @@ async def test_after_random_operations_every_page_and_total_is_what_a_count_by_h
         for _ in range(STEPS):
             await book.step()
         await asyncio.gather(*(book.accept() for _ in range(5)))
-        home.shift_clock(chance.choice((0, 1000, HOUR // 4)))
+        shift = chance.choice((0, 1000, HOUR // 4))
+        home.shift_clock(shift)
+        book.clock += shift
         moments = [None, *chance.sample(sorted(book.since.values()), 2)]
         for scope in SCOPES:
             for context_id in (None, *NAMED, *list(book.context.values())[-8:]):
@@ -133,6 +159,7 @@ async def test_after_random_operations_every_page_and_total_is_what_a_count_by_h
                     wanted = filters(scope, context_id=context_id, state=state, after=chance.choice(moments))
                     await _check(store, wanted, book, size=chance.choice((3, 50)))
     assert len(set(book.state.values())) == len(TaskState)
+    assert len(book.gone) >= 10
 
 
 async def _check(store: TaskStore, wanted: Filters, book: Book, *, size: int) -> None:

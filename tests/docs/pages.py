@@ -33,7 +33,11 @@ from tests.docs.tables import table
 from tests.docs.words import KEYS, REMEDIES, UNSET, UNUSED
 
 _DURATION = re.compile(r"\d+(ms|s|m|h|d)")
-_DURATIONS = {"agents.ID.deadline", "agents.ID.parked_deadline"}
+_DURATIONS = {
+    "agents.ID.deadline",
+    "agents.ID.parked_deadline",
+    *(f"retention.{state}" for state in ("completed", "failed", "canceled", "rejected")),
+}
 """Keys that hold a duration and have no default to tell it by."""
 
 
@@ -189,6 +193,12 @@ def limits_part() -> str:
             "the task is FAILED",
         ],
         ["attempts of a run", str(agent["max_attempts"].default), "`max_attempts`", "the task is FAILED"],
+        [
+            "a finished task is kept",
+            f"{config.seconds(config.Retention().terminal, 'a limit') / 86400:g} days",
+            "`retention`",
+            "it is purged: 404 `TASK_NOT_FOUND`",
+        ],
         ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
         ["a stopped or parked handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
         [

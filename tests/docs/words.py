@@ -14,9 +14,14 @@ KEYS: Mapping[str, str] = {
     "store.url": "`sqlite:///PATH`, the file that tasks are kept in. If empty, `dragoman.db` in the data folder.",
     "engine.kind": "What executes runs. Only `embedded`: this process.",
     "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds.",
-    "engine.sweep": "How often to look for runs that are past their deadline or were left lying.",
+    "engine.sweep": "How often to look for runs that are past their deadline or were left lying, and for old tasks.",
     "limits.body": "Bytes of a request body; at least 1024.",
     "limits.body_time": "How long a body may take to arrive.",
+    "retention.terminal": 'How long a finished task is kept: a duration of at least `"1m"`, or `"never"` to keep all.',
+    "retention.completed": "The same for tasks that ended COMPLETED.",
+    "retention.failed": "The same for tasks that ended FAILED.",
+    "retention.canceled": "The same for tasks that ended CANCELED.",
+    "retention.rejected": "The same for tasks that ended REJECTED.",
     "agents.ID.python": "What to serve: `module:attribute` or `file.py:attribute`. Needed.",
     "agents.ID.default": "Whether the agent's card also stands at `/.well-known/agent-card.json`. One agent at most.",
     "agents.ID.versions": "Protocol versions to serve the agent in: `1.0`, `0.3`. Others are refused by name.",
@@ -32,7 +37,10 @@ KEYS: Mapping[str, str] = {
 }
 """Key, with `ID` for the name of an agent's table → what it means."""
 
-UNSET: Mapping[str, str] = {"agents.ID.versions": "all"}
+UNSET: Mapping[str, str] = {
+    "agents.ID.versions": "all",
+    **{f"retention.{state}": "as `terminal`" for state in ("completed", "failed", "canceled", "rejected")},
+}
 """Key that may be left out → what holds then, where that is not what the agent says itself."""
 
 REMEDIES: Mapping[str, str] = {

@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from dragoman.config import AgentTable, Config, ConfigError, host_and_port, is_loopback, read_config, seconds
+from dragoman.config import (
+    AgentTable,
+    Config,
+    ConfigError,
+    Retention,
+    host_and_port,
+    is_loopback,
+    read_config,
+    seconds,
+)
+
+DAY = 86_400
 
 
 def read(document: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Config:
@@ -27,6 +38,7 @@ def test_nothing_configured_is_a_configuration() -> None:
     )
     assert (config.store.url, config.engine.kind, config.engine.lease) == ("", "embedded", "15s")
     assert (config.limits.body, config.limits.body_time) == (4 * 1024 * 1024, "30s")
+    assert config.retention.ages() == dict.fromkeys(("completed", "failed", "canceled", "rejected"), 30 * DAY)
     assert config.agents == {}
 
 
@@ -43,6 +55,13 @@ def test_every_key_is_read() -> None:
             "store": {"url": "sqlite:///x.db"},
             "engine": {"kind": "embedded", "lease": "2s", "sweep": "500ms"},
             "limits": {"body": 1024, "body_time": "5s"},
+            "retention": {
+                "terminal": "1h",
+                "completed": "1m",
+                "failed": "90d",
+                "canceled": "never",
+                "rejected": "2d",
+            },
             "agents": {
                 "demo": {
                     "python": "m:a",
@@ -62,6 +81,7 @@ def test_every_key_is_read() -> None:
     )
     assert (config.server.listen, config.limits.body) == ("[::1]:0", 1024)
     assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
+    assert config.retention == Retention("1h", "1m", "90d", "never", "2d")
     assert config.agents["demo"] == AgentTable(
         "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", "3d", 7
     )
@@ -77,6 +97,8 @@ def test_every_key_is_read() -> None:
         ({"store": {"uri": "x"}}, "store.uri", "url"),
         ({"engine": {"leese": "x"}}, "engine.leese", "lease"),
         ({"limits": {"bodytime": "x"}}, "limits.bodytime", "body_time"),
+        ({"retention": {"complete": "1h"}}, "retention.complete", "completed"),
+        ({"retention": {"cancelled": "1h"}}, "retention.cancelled", "canceled"),
         ({"agents": {"demo": {"pyton": "m:a"}}}, "agents.demo.pyton", "python"),
         ({"agents": {"demo": {"python": "m:a", "dead_line": "1h"}}}, "agents.demo.dead_line", "deadline"),
     ],
@@ -85,13 +107,11 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(document: Any, wrong: st
     assert refused(document) == f"dragoman.toml: {wrong} is not a key of this Dragoman; did you mean {near}?"
 
 
-@pytest.mark.parametrize(
-    "section", ["hosted", "auth", "signing", "vault", "retention", "outbound", "tenants"]
-)
+@pytest.mark.parametrize("section", ["hosted", "auth", "signing", "vault", "outbound", "tenants"])
 def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
     said = refused({section: {"enabled": True}})
     assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")
-    assert "did you mean" in said or "known here: server, store, engine, limits, agents" in said
+    assert "did you mean" in said or "known here: server, store, engine, limits, retention, agents" in said
 
 
 @pytest.mark.parametrize(
@@ -130,6 +150,15 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"limits": {"body": 1.5}}, "limits.body"),
         ({"limits": {"body": True}}, "limits.body"),
         ({"limits": {"body_time": "1 min"}}, "limits.body_time"),
+        ({"retention": {"terminal": "soon"}}, "retention.terminal"),
+        ({"retention": {"terminal": "0s"}}, "retention.terminal"),
+        ({"retention": {"terminal": "59s"}}, "retention.terminal"),
+        ({"retention": {"terminal": "Never"}}, "retention.terminal"),
+        ({"retention": {"terminal": ""}}, "retention.terminal"),
+        ({"retention": {"terminal": 30}}, "retention.terminal"),
+        ({"retention": {"terminal": False}}, "retention.terminal"),
+        ({"retention": {"failed": "90"}}, "retention.failed"),
+        ({"retention": {"rejected": "1s"}}, "retention.rejected"),
         ({"agents": {"demo": {}}}, "agents.demo.python"),
         ({"agents": {"demo": {"python": ""}}}, "agents.demo.python"),
         ({"agents": {"demo": {"python": 5}}}, "agents.demo.python"),
@@ -151,6 +180,31 @@ def test_a_wrong_value_is_refused_by_its_key(document: Any, key: str) -> None:
 def test_two_default_agents_are_refused() -> None:
     tables = {name: {"python": "m:a", "default": True} for name in ("a", "b")}
     assert refused({"agents": tables}) == "dragoman.toml: only one agent can have default = true"
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({}, {"completed": 30 * DAY, "failed": 30 * DAY, "canceled": 30 * DAY, "rejected": 30 * DAY}),
+        ({"terminal": "never"}, {}),
+        ({"terminal": "never", "failed": "1d"}, {"failed": DAY}),
+        (
+            {"terminal": "2d", "failed": "never", "rejected": "1m"},
+            {"completed": 2 * DAY, "canceled": 2 * DAY, "rejected": 60},
+        ),
+    ],
+)
+def test_a_final_state_has_its_own_age_or_the_general_one(
+    table: dict[str, str], expected: dict[str, float]
+) -> None:
+    assert read({"retention": table}).retention.ages() == expected
+
+
+def test_an_age_that_is_too_short_is_refused_with_the_reason_and_the_way_out() -> None:
+    said = refused({}, {"DRAGOMAN_RETENTION_TERMINAL": "0s"})
+    assert 'retention.terminal = "0s" is too short' in said
+    assert '"1m"' in said
+    assert '"never"' in said
 
 
 def test_environment_variables_go_over_the_file() -> None:

@@ -114,6 +114,16 @@ class LostRun(Struct, frozen=True, kw_only=True):
     entered: bool
 
 
+class Purged(Struct, frozen=True):
+    """What one step of a purge did: how many tasks it deleted, and the place where the next step goes on.
+
+    The place is empty when the round is over.
+    """
+
+    tasks: int
+    place: str
+
+
 class TaskStore(Protocol):
     """Where tasks live. Every method that reaches a task takes a Scope, a Lease given for one, or a LostRun.
 
@@ -199,7 +209,11 @@ class TaskStore(Protocol):
         ...
 
     async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
-        """Return the events of a task that was reached through its scope before, after sequence number `after`."""
+        """Return the events of a task that was reached through its scope before, after sequence number `after`.
+
+        Raises:
+            TaskNotFound: it was purged meanwhile.
+        """
         ...
 
     async def page(
@@ -237,6 +251,17 @@ class TaskStore(Protocol):
 
     async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
         """End a lost run as FAILED, saying `text`; `reveal` makes its task visible."""
+        ...
+
+    async def purge(self, ages: Mapping[TaskState, int], place: str, *, thorough: bool = True) -> Purged:
+        """Delete a few of the tasks that ended in a state longer ago than its age, in milliseconds.
+
+        A state without an age is kept. Nothing of a task is left: events, journal, the identities of its messages,
+        its part in every total. Nobody who writes waits for more than a few milliseconds.
+
+        A round begins with an empty `place` and goes on with the place that each step returns. A `thorough` round
+        finds the runs that never showed as a task too; it may have to look at tasks that are kept.
+        """
         ...
 
     async def scopes(self) -> tuple[Scope, ...]:

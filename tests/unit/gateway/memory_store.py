@@ -152,7 +152,9 @@ class MemoryStore:
 
     async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
         self.reads += 1
-        return tuple(self.logs.get(task_id, [])[after:])
+        if task_id not in self.logs:
+            raise TaskNotFound(task_id)
+        return tuple(self.logs[task_id][after:])
 
     async def page(
         self, filters: Filters, *, size: int, cursor: Cursor | None, history_length: int, artifacts: bool

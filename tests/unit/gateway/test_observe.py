@@ -24,6 +24,7 @@ from dragoman.model import (
     TextPart,
     UrlPart,
 )
+from dragoman.model.errors import TaskNotFound
 from tests.unit.gateway.memory_store import MemoryStore
 
 
@@ -150,6 +151,21 @@ def test_looking_again_finds_nothing_where_nothing_is() -> None:
         observer.look_again()
         assert taken(observer, kept, 1) == []
     assert kept.reads == 1
+
+
+def test_an_observer_whose_task_is_gone_is_told_so_when_it_looks() -> None:
+    hub, kept = Hub(), store(1)
+
+    async def scenario() -> None:
+        with hub.observe("t") as observer:
+            waiting = asyncio.create_task(observer.next(kept, 1))
+            await asyncio.sleep(0)
+            del kept.logs["t"]
+            hub.look_again()
+            with pytest.raises(TaskNotFound):
+                await asyncio.wait_for(waiting, 5)
+
+    asyncio.run(scenario())
 
 
 def test_events_that_come_while_the_store_is_read_are_not_lost_and_not_given_twice() -> None:

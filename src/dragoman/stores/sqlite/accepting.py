@@ -33,9 +33,10 @@ def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
 
 
 def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | None:
-    """Return what became of a message that was accepted before."""
+    """Return what became of a message that was accepted before, unless its task was purged."""
     row = tx.execute(
-        "SELECT digest, task_id FROM identity WHERE scope_id = ? AND message_id = ?",
+        "SELECT digest, task_id FROM identity WHERE scope_id = ? AND message_id = ?"
+        " AND EXISTS (SELECT 1 FROM task WHERE id = task_id)",
         (scope, acceptance.message.message_id),
     ).fetchone()
     if row is None:
@@ -48,9 +49,14 @@ def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | No
 
 
 def _remember(tx: Transaction, scope: int, acceptance: Acceptance, task_id: str) -> bool:
-    """Save the identity of a message; false, and nothing saved, if there is one already."""
+    """Save the identity of a message; false, and nothing saved, if there is one already.
+
+    One whose task is gone is none: it is among the remains of a large task that are still to be deleted.
+    """
     cursor = tx.execute(
-        "INSERT INTO identity (scope_id, message_id, digest, task_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO identity (scope_id, message_id, digest, task_id) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET digest = excluded.digest, task_id = excluded.task_id"
+        " WHERE NOT EXISTS (SELECT 1 FROM task WHERE id = identity.task_id)",
         (scope, acceptance.message.message_id, acceptance.digest, task_id),
     )
     return cursor.rowcount == 1

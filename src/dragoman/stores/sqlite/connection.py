@@ -34,6 +34,8 @@ def open_writer(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = MEMORY")
+        # Some builds of SQLite do so anyway, others leave what was deleted legible in the file.
+        connection.execute("PRAGMA secure_delete = ON")
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"the store {path} cannot be opened: {error}") from error
     return connection

@@ -1,15 +1,21 @@
 """Operators beside a running server: reading and single writes on its file, without taking it over.
 
-A write is one transaction of its own. The server notices it within its heartbeat and stops what must stop.
+A write is one short transaction of its own. The server notices it within its heartbeat and stops what must stop.
 """
 
 import sqlite3
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
-from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage
-from dragoman.stores.sqlite import commands, queries
+from dragoman.gateway.ports import Purged
+from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
+from dragoman.stores.sqlite import commands, purge, queries
 from dragoman.stores.sqlite.connection import StoreError, open_reader, open_writer, unavailable
+from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from dragoman.stores.sqlite.writer import Transaction
+
+T = TypeVar("T")
 
 
 class Operator:
@@ -34,17 +40,32 @@ class Operator:
         """Return one page of a scope's tasks, newest first."""
         return queries.page(self._reader, filters, size, cursor, 0, False)
 
-    def find(self, task_id: str) -> tuple[Scope, TaskFold] | None:
-        """Return a task and the scope it belongs to, whichever that is; `None` if there is none."""
-        for scope in self.scopes:
-            fold = queries.peek(self._reader, scope, task_id)
-            if fold is not None:
-                return scope, fold
-        return None
+    def find(self, task_id: str, *, hidden: bool = False) -> tuple[Scope, TaskFold] | None:
+        """Return a task and the scope it belongs to, whichever that is; `None` if there is none.
+
+        With `hidden` also a run that does not show as a task.
+        """
+        scope = queries.scope_of(self._reader, task_id)
+        fold = queries.peek(self._reader, scope, task_id, hidden) if scope is not None else None
+        return (scope, fold) if scope is not None and fold is not None else None
 
     def events(self, task_id: str) -> tuple[TaskEvent, ...]:
-        """Return all events of a task that was found before."""
+        """Return all events of a task that was found before.
+
+        Raises:
+            TaskNotFound: it was purged meanwhile.
+        """
         return queries.events(self._reader, task_id, 0)
+
+    def now(self) -> int:
+        """Return the time by the store's clock, in milliseconds since 1970 UTC."""
+        now: int = self._reader.execute("SELECT now_ms FROM store_clock").fetchone()[0]
+        return now
+
+    def is_served(self) -> bool:
+        """Tell whether a server has the file, by its heartbeat."""
+        row = self._reader.execute("SELECT now_ms - heartbeat_at FROM server, store_clock").fetchone()
+        return bool(row[0] <= HEARTBEAT_TIMEOUT_MS)
 
     def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
         """Cancel a task.
@@ -52,12 +73,43 @@ class Operator:
         Raises:
             TaskNotFound, TaskNotCancelable, Unavailable.
         """
+        return self._write(lambda tx: commands.cancel(tx, scope, task_id))
+
+    def count(self, before: Mapping[TaskState, int], agent: str) -> int:
+        """Return how many tasks `purge` would delete; looks at every task there is."""
+        return purge.count(self._reader, purge.Wanted(before, agent))
+
+    def purge(self, before: Mapping[TaskState, int], agent: str, place: str) -> Purged:
+        """Take one step of a thorough purge of tasks that ended before the time of their final state.
+
+        Those of one agent, or, with an empty name, of all. Places are as in `TaskStore.purge`. Without times it only
+        finishes what was begun.
+
+        Raises:
+            Unavailable.
+        """
+        wanted = purge.Wanted(before, agent)
+        return self._write(lambda tx: purge.step(tx, wanted, place, thorough=True))
+
+    def purge_task(self, scope: Scope, task_id: str) -> None:
+        """Delete one finished task; what is left of a large one is deleted by the next steps of any purge.
+
+        Raises:
+            TaskNotFound, UnsupportedOperation, Unavailable.
+        """
+        self._write(lambda tx: purge.purge_task(tx, scope, task_id))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
         connection = open_writer(self._path)
         try:
             connection.execute("BEGIN IMMEDIATE")
             now = connection.execute("SELECT now_ms FROM store_clock").fetchone()[0]
             transaction = Transaction(connection, 0, now, {})
-            event = commands.cancel(transaction, scope, task_id)
+            result = work(transaction)
             transaction.write_counts()
             connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -66,8 +118,4 @@ class Operator:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             connection.close()
-        return event
-
-    def close(self) -> None:
-        """Close the file."""
-        self._reader.close()
+        return result

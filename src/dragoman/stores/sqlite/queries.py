@@ -49,6 +49,15 @@ def scope_id(connection: sqlite3.Connection, scope: Scope) -> int | None:
     return row[0] if row else None
 
 
+def scope_of(connection: sqlite3.Connection, task_id: str) -> Scope | None:
+    """Return the scope of a task, for operators; `None` if there is no such task."""
+    row = connection.execute(
+        "SELECT s.tenant, s.principal, s.agent FROM task t JOIN scope s ON s.id = t.scope_id WHERE t.id = ?",
+        (task_id,),
+    ).fetchone()
+    return Scope(*row) if row else None
+
+
 def read(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold:
     """See `TaskStore.read`."""
     with snapshot(connection):
@@ -64,10 +73,10 @@ def read(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: boo
     return fold
 
 
-def peek(connection: sqlite3.Connection, scope: Scope, task_id: str) -> TaskFold | None:
+def peek(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold | None:
     """Return what `read` does, or `None` where that finds nothing."""
     try:
-        return read(connection, scope, task_id, hidden=False)
+        return read(connection, scope, task_id, hidden)
     except TaskNotFound:
         return None
 
@@ -76,7 +85,9 @@ def events(connection: sqlite3.Connection, task_id: str, after: int) -> tuple[Ta
     """See `TaskStore.events`."""
     with snapshot(connection):
         row = connection.execute("SELECT context_id FROM task WHERE id = ?", (task_id,)).fetchone()
-        return tuple(_events(connection, task_id, row[0], after)) if row else ()
+        if row is None:
+            raise TaskNotFound(task_id)
+        return tuple(_events(connection, task_id, row[0], after))
 
 
 def _events(connection: sqlite3.Connection, task_id: str, context_id: str, after: int) -> Iterator[TaskEvent]:

@@ -7,9 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun
-from dragoman.model import Change, Cursor, Filters, Scope, StatusChange, TaskEvent, TaskFold, TaskPage
-from dragoman.stores.sqlite import accepting, commands, parking, queries
+from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun, Purged
+from dragoman.model import (
+    Change,
+    Cursor,
+    Filters,
+    Scope,
+    StatusChange,
+    TaskEvent,
+    TaskFold,
+    TaskPage,
+    TaskState,
+)
+from dragoman.stores.sqlite import accepting, commands, parking, purge, queries
 from dragoman.stores.sqlite.connection import StoreError, migrate, open_reader, open_writer, unavailable
 from dragoman.stores.sqlite.ownership import Ownership
 from dragoman.stores.sqlite.writer import Writer
@@ -145,6 +155,11 @@ class SqliteStore:
     async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
         """See `TaskStore.give_up`."""
         await self._writer.run(lambda tx: commands.give_up(tx, run, text, reveal))
+
+    async def purge(self, ages: Mapping[TaskState, int], place: str, *, thorough: bool = True) -> Purged:
+        """See `TaskStore.purge`."""
+        purged: Purged = await self._writer.run(lambda tx: purge.purge(tx, ages, place, thorough))
+        return purged
 
     async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
         """See `TaskStore.read`."""
