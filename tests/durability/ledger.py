@@ -141,7 +141,8 @@ class StoreFile:
     def check(self) -> None:
         """See that the file is whole: sequences without gaps, one ending a task, rows that agree with their events.
 
-        All of it at one moment: a server may go on writing.
+        And counters that agree with the rows, and nothing that hangs on no task. All of it at one moment: a server
+        may go on writing.
         """
         with self._open() as connection:
             connection.execute("BEGIN")
@@ -150,8 +151,14 @@ class StoreFile:
                 "SELECT id, seq, state, status_at, status_seq, attempt FROM task"
             ).fetchall():
                 _check_task(connection, *row)
-            orphans = "SELECT count(*) FROM event WHERE task_id NOT IN (SELECT id FROM task)"
-            assert connection.execute(orphans).fetchone() == (0,)
+            for table in ("event", "identity", "journal"):
+                # What is left of a large task that is being purged is noted in the journal, under no task.
+                orphans = (
+                    f"SELECT task_id FROM {table} WHERE task_id <> '' AND task_id NOT IN"  # noqa: S608
+                    " (SELECT id FROM task UNION ALL SELECT name FROM journal WHERE task_id = '')"
+                )
+                assert connection.execute(orphans).fetchall() == [], table
+            _check_counters(connection)
 
     def messages(self) -> dict[str, str]:
         """The task of every message identity."""
@@ -176,6 +183,24 @@ def _check_task(
     assert events[status_seq - 1][1] == status_at, task_id
     assert max(event[2] for event in events) == attempt
     assert changes[0]["c"] == "received"
+
+
+def _check_counters(connection: sqlite3.Connection) -> None:
+    """See that each scope, and each context that has counters, counts its visible tasks by state."""
+    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(counter)")][2:]
+    assert columns == [name.lower() for name in STATES[1:]]
+    counted = ", ".join(f"coalesce(sum(state = {number}), 0)" for number in range(1, len(STATES)))
+    for scope, context, *totals in connection.execute("SELECT * FROM counter").fetchall():
+        rows = "FROM task WHERE visible AND scope_id = ? AND ? IN ('', context_id)"
+        expected = connection.execute(f"SELECT {counted} {rows}", (scope, context)).fetchone()
+        assert tuple(totals) == expected, (scope, context)
+    uncounted = (
+        "SELECT id FROM task WHERE visible AND (NOT EXISTS"
+        " (SELECT 1 FROM counter WHERE scope_id = task.scope_id AND context_id = '')"
+        " OR (counted AND NOT EXISTS"
+        " (SELECT 1 FROM counter WHERE scope_id = task.scope_id AND context_id = task.context_id)))"
+    )
+    assert connection.execute(uncounted).fetchall() == []
 
 
 def _ends(change: dict[str, Any]) -> bool:

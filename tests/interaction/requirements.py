@@ -172,6 +172,11 @@ idempotency.conflict      | both    | SPEC D2    | any change under the same id 
 idempotency.same          | both    | SPEC D2    | spelling, order, white space and configuration change nothing
 idempotency.scope         | both    | SPEC D2    | an id at another agent is another message
 idempotency.refused       | both    | SPEC D2    | a refused message leaves its id free
+purged.not-found          | both    | SPEC D10   | a purged task is not found, whatever is asked of it
+purged.listing            | both    | SPEC D10   | a purged task is in no list and no total, and tokens stay good
+purged.message            | both    | SPEC D2    | a message that is sent again after its task was purged is a new one
+purged.bare-message       | both    | SPEC D10   | so it is for a message that was answered with a bare message
+purged.stream             | both    | SPEC C2    | whoever follows a task that is purged is told so within 5 s
 card.fields               | http    | A2A 4.4.1  | every required member has content
 card.capabilities         | http    | SPEC K2    | capabilities are exactly what is served
 card.pure                 | http    | SPEC K3    | the card is in the form of 1.0

@@ -16,10 +16,13 @@ from dragoman.cli.settings import (
     refuse,
 )
 
-app = typer.Typer(help="List, show and cancel tasks of every caller (for operators).", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show, cancel and purge tasks of every caller (for operators).", no_args_is_help=True
+)
 
 TaskArgument = Annotated[str, typer.Argument(help="The task's id.")]
 _STATES = "submitted, working, completed, failed, canceled, input_required, rejected, auth_required"
+_FINAL = "completed, failed, canceled, rejected"
 
 
 @app.command("list")
@@ -34,14 +37,10 @@ def list_tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List tasks, newest status change first."""
-    from dragoman.model import Filters, TaskState
+    from dragoman.model import Filters
     from dragoman.protocol.protojson import timestamp_text
 
-    wanted = None
-    if state is not None:
-        wanted = TaskState.__members__.get(state.upper().replace("-", "_"))
-        if wanted is None:
-            refuse(f"--state {state}: no such state; one of {_STATES}")
+    wanted = None if state is None else _state(state)
     operator = _open(data, config)
     found = []
     for scope in operator.scopes:
@@ -71,44 +70,45 @@ def list_tasks(
 @app.command("show")
 def show_task(
     task_id: TaskArgument,
+    text: Annotated[bool, typer.Option("--text", help="Show what was said, too.")] = False,
     data: DataOption = Path(DATA_FOLDER),
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a task and the timeline of its events."""
+    """Show a task, its attempts and the timeline of its events."""
+    from dragoman.cli.timeline import attempts, timeline
+    from dragoman.model.errors import DragomanError
     from dragoman.protocol.protojson import timestamp_text
 
     operator = _open(data, config)
-    scope, fold = _find(operator, task_id)
-    events = [
-        {
-            "seq": str(event.seq),
-            "time": timestamp_text(event.at),
-            "attempt": str(event.attempt),
-            "event": _describe(event.change),
-        }
-        for event in operator.events(task_id)
-    ]
+    scope, fold = _find(operator, task_id, hidden=True)
+    try:
+        events = operator.events(task_id)
+    except DragomanError as error:
+        refuse(error.message, 1)
     operator.close()
-    task = fold.task()
+    task, tries = fold.task(), attempts(events)
     facts = {
         "id": task.id,
         "agent": scope.agent,
         "tenant": scope.tenant,
         "principal": scope.principal,
         "context": task.context_id,
-        "state": task.status.state.name,
-        "since": timestamp_text(task.status.timestamp),
+        "state": task.status.state.name if fold.reply is None else "answered with a bare message",
+        "since": timestamp_text(task.status.timestamp if fold.reply is None else events[-1].at),
         "messages": len(task.history),
         "artifacts": len(task.artifacts or ()),
     }
+    rows = timeline(events, text=text)
     if as_json:
-        print(json.dumps({**facts, "events": events}, ensure_ascii=False, indent=2))
+        print(json.dumps({**facts, "attempts": tries, "events": rows}, ensure_ascii=False, indent=2))
         return
     for name, value in facts.items():
         print(f"{name:10} {value}")
     print()
-    print_table(events)
+    print_table(tries)
+    print()
+    print_table(rows)
 
 
 @app.command("cancel")
@@ -130,6 +130,35 @@ def cancel_task(
     print(f"task {task_id} is CANCELED")
 
 
+@app.command("purge")
+def purge_tasks(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Tasks to delete.")] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Those that ended longer ago than this, such as 30d; 0s is all."),
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", help=f"Only those that ended so: {_FINAL}; may be repeated."),
+    ] = None,
+    agent: Annotated[str, typer.Option("--agent", help="Only those of this agent.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    data: DataOption = Path(DATA_FOLDER),
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete finished tasks for ever: those named, or those that ended long ago.
+
+    Nothing of them is left: not the messages, not the results, and a message that is sent again is a new one. It is
+    done a few at a time, so that a running server goes on serving.
+    """
+    from dragoman.cli.purge import Purge
+
+    purge = Purge(ids or [], older_than, [_state(name) for name in state or []], agent)
+    purge.carry_out(_open(data, config), dry_run=dry_run, yes=yes, as_json=as_json)
+
+
 def _open(data: Path, config: Path | None) -> Any:
     from dragoman import app as server
     from dragoman.config import ConfigError
@@ -143,28 +172,19 @@ def _open(data: Path, config: Path | None) -> Any:
         refuse(error, 1)
 
 
-def _find(operator: Any, task_id: str) -> Any:
+def _find(operator: Any, task_id: str, *, hidden: bool = False) -> Any:
     """A task's scope and what it has become; ends the command if there is no such task."""
-    found = operator.find(task_id)
+    found = operator.find(task_id, hidden=hidden)
     if found is None:
         refuse(f"there is no task {task_id} here; `dragoman tasks list` shows what there is", 1)
     return found
 
 
-def _describe(change: object) -> str:
-    """Say what an event did, without any text of the conversation."""
-    from dragoman.model import ArtifactChunk, Received, Resumed, StatusChange
+def _state(name: str) -> Any:
+    """The state of a name; ends the command if there is none."""
+    from dragoman.model import TaskState
 
-    match change:
-        case Received(message=message, state=state):
-            moved = f", now {state.name}" if state is not None else ""
-            return f"message {message.message_id} received{moved}"
-        case StatusChange(state=state, message=message):
-            return f"{state.name}{' with a message' if message is not None else ''}"
-        case ArtifactChunk(artifact=artifact, append=append):
-            parts = "1 part" if len(artifact.parts) == 1 else f"{len(artifact.parts)} parts"
-            return f"artifact {artifact.artifact_id}{' (more)' if append else ''}: {parts}"
-        case Resumed(kept=kept):
-            return f"taken over; events after {kept} of the lost attempt do not count"
-        case _:
-            return "a bare message was the answer"
+    state = TaskState.__members__.get(name.upper().replace("-", "_"))
+    if state is None:
+        refuse(f"--state {name}: no such state; one of {_STATES}")
+    return state

@@ -23,6 +23,7 @@ from msgspec import Struct, json
 from dragoman.gateway.ports import Purged
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
+from dragoman.stores.sqlite.records import RECEIVED
 from dragoman.stores.sqlite.rows import scope_id
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -56,8 +57,6 @@ _FORGET_CONTEXT = (
     "DELETE FROM counter WHERE scope_id = ? AND context_id = ? AND "
     f"{' + '.join(state.name.lower() for state in TaskState)} = 0"
 )
-_RECEIVED = b'{"c":"received"'
-"""How the stored form of a `Received` begins."""
 
 
 class Wanted(Struct, frozen=True):
@@ -194,7 +193,7 @@ class _Step:
         scopes = {row[0]: row[1] for row in rows}
         received = self._tx.execute(
             f"SELECT task_id, payload FROM event WHERE task_id IN {_IDS} AND substr(payload, 1, ?) = ?",
-            (ids, len(_RECEIVED), _RECEIVED),
+            (ids, len(RECEIVED), RECEIVED),
         )
         self._forget_messages(ids, ((scopes[task_id], payload) for task_id, payload in received))
         self._tx.execute(f"DELETE FROM event WHERE task_id IN {_IDS}", (ids,))
@@ -294,7 +293,7 @@ class _Step:
             )
             received = self._tx.execute(
                 "SELECT payload FROM event WHERE task_id = ? AND seq <= ? AND substr(payload, 1, ?) = ?",
-                (task_id, upto, len(_RECEIVED), _RECEIVED),
+                (task_id, upto, len(RECEIVED), RECEIVED),
             )
             self._forget_messages(_ids([task_id]), ((scope, payload) for (payload,) in received))
             self._tx.execute("DELETE FROM event WHERE task_id = ? AND seq <= ?", (task_id, upto))
