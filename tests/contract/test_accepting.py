@@ -1,5 +1,6 @@
 """Accepting a message as a new task: one transaction, and once only."""
 
+import asyncio
 from collections import Counter
 
 import pytest
@@ -12,6 +13,7 @@ from dragoman.model.payload import pack
 from tests.contract.samples import (
     ALICE,
     HOUR,
+    OTHER_AGENT,
     STRANGERS,
     acceptance,
     events_of,
@@ -157,3 +159,48 @@ async def test_a_deadline_counts_from_acceptance(store: TaskStore) -> None:
     for deadline in (1, HOUR, 10 * HOUR):
         accepted = await store.accept(acceptance(message(), deadline=deadline))
         assert commits[-1].runs[0].deadline_at - accepted.events[0].at == deadline
+
+
+@pytest.mark.parametrize("outcome", ["accepted", "replayed", "conflict", "failed"])
+@pytest.mark.parametrize("waits", [True, False])
+async def test_it_is_told_once_when_it_is_certain_what_becomes_of_a_message(
+    store: TaskStore, outcome: str, waits: bool
+) -> None:
+    """Also to a caller that has stopped waiting, and never before the run is handed over."""
+    first = acceptance(message())
+    await store.accept(first)
+    told: list[str] = []
+    store.on_commit(lambda commit: told.extend(run.lease.task_id for run in commit.runs))
+    request = {
+        "accepted": acceptance(message("new")),
+        "replayed": acceptance(first.message),
+        "conflict": acceptance(message("other", message_id=first.message.message_id)),
+        "failed": acceptance(message("another"), task_id=first.task_id),
+    }[outcome]
+    accepting = asyncio.ensure_future(store.accept(request, decided=lambda: told.append("decided")))
+    await asyncio.sleep(0)
+    if waits:
+        await asyncio.wait([accepting])
+        assert (accepting.exception() is None) == (outcome in ("accepted", "replayed"))
+    else:
+        accepting.cancel()
+    # What is written next is written after it.
+    later = await store.accept(acceptance(message(), scope=OTHER_AGENT))
+    told.remove(later.task_id)
+    assert told == ([request.task_id] if outcome == "accepted" else []) + ["decided"]
+
+
+async def test_a_message_can_be_asked_after_without_storing_anything(store: TaskStore) -> None:
+    sent = message("one")
+    assert await store.known(acceptance(sent)) is None
+    first = await store.accept(acceptance(sent, visible=False))
+    commits = recorded(store)
+    again = await store.known(acceptance(sent))
+    assert again == Accepted(task_id=first.task_id, replayed=True, events=())
+    with pytest.raises(MessageIdConflict):
+        await store.known(acceptance(message("two", message_id=sent.message_id)))
+    for scope in STRANGERS:
+        assert await store.known(acceptance(sent, scope=scope)) is None
+    await store.cancel(ALICE, (await store.accept(acceptance(message("other")))).task_id)
+    assert await store.known(acceptance(sent)) == again
+    assert [len(commit.runs) for commit in commits] == [1, 0]

@@ -130,16 +130,29 @@ class TaskStore(Protocol):
     Any method raises Unavailable when the store cannot do its work just now.
     """
 
-    async def accept(self, acceptance: Acceptance) -> Accepted:
+    async def accept(
+        self, acceptance: Acceptance, *, decided: Callable[[], object] | None = None
+    ) -> Accepted:
         """Store a message, and with it a new task and run or the next turn of an old one, in one transaction.
 
         A message to a task that waits for its caller moves it to WORKING, is noted in the journal as the answer, and
         has the run executed; its deadline moves by the time that it waited. One to a running task joins the history.
 
+        `decided` is called on the calling loop once it is certain what becomes of the message, and after the commit, if
+        there is one, was announced; also if the caller has stopped waiting for it.
+
         Raises:
             MessageIdConflict: the messageId was used for another message.
             TaskNotFound, UnsupportedOperation, InvalidParams: the task to continue is missing, finished, or in
                 another context.
+        """
+        ...
+
+    async def known(self, acceptance: Acceptance) -> Accepted | None:
+        """Return what became of a message that was accepted before, `None` if it was not; stores nothing.
+
+        Raises:
+            MessageIdConflict: the messageId was used for another message.
         """
         ...
 

@@ -49,16 +49,30 @@ class MemoryStore:
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)
 
-    async def accept(self, acceptance: Acceptance) -> Accepted:
+    async def accept(
+        self, acceptance: Acceptance, *, decided: Callable[[], object] | None = None
+    ) -> Accepted:
         self.acceptances.append(acceptance)
+        try:
+            known = await self.known(acceptance) if acceptance.idempotent else None
+            return known or self._accept(acceptance)
+        finally:
+            if decided is not None:
+                decided()
+
+    async def known(self, acceptance: Acceptance) -> Accepted | None:
         identity = (acceptance.scope, acceptance.message.message_id)
-        if acceptance.idempotent and identity in self._messages:
-            known, task_id = self._messages[identity]
-            if known != acceptance.digest:
-                raise MessageIdConflict.of("message.messageId", "was used for another message")
-            return Accepted(task_id=task_id, replayed=True, events=())
+        if identity not in self._messages:
+            return None
+        digest, task_id = self._messages[identity]
+        if digest != acceptance.digest:
+            raise MessageIdConflict.of("message.messageId", "was used for another message")
+        return Accepted(task_id=task_id, replayed=True, events=())
+
+    def _accept(self, acceptance: Acceptance) -> Accepted:
         if acceptance.message.task_id:
             return self._continue(acceptance)
+        identity = (acceptance.scope, acceptance.message.message_id)
         task_id = acceptance.task_id
         self._messages[identity] = (acceptance.digest, task_id)
         self._scopes[task_id] = acceptance.scope

@@ -5,9 +5,9 @@ All that can be wrong is checked before the first write, because the transaction
 
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
 from dragoman.model import Received, TaskEvent, TaskState
-from dragoman.model.errors import InvalidParams, MessageIdConflict, TaskNotFound, UnsupportedOperation
+from dragoman.model.errors import InvalidParams, TaskNotFound, UnsupportedOperation
 from dragoman.stores.sqlite.parking import answer
-from dragoman.stores.sqlite.records import encode
+from dragoman.stores.sqlite.records import accepted_from_row, encode
 from dragoman.stores.sqlite.rows import find, has_counters, scope_id, write
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -39,13 +39,7 @@ def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | No
         " AND EXISTS (SELECT 1 FROM task WHERE id = task_id)",
         (scope, acceptance.message.message_id),
     ).fetchone()
-    if row is None:
-        return None
-    if row[0] != acceptance.digest:
-        raise MessageIdConflict.of(
-            "message.messageId", "was used before for another message; send a new message under a new id"
-        )
-    return Accepted(task_id=row[1], replayed=True, events=())
+    return accepted_from_row(row, acceptance)
 
 
 def _remember(tx: Transaction, scope: int, acceptance: Acceptance, task_id: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.gateway.ports import JournalEntry, Lease, LostRun
+from dragoman.gateway.ports import Acceptance, Accepted, JournalEntry, Lease, LostRun
 from dragoman.model import (
     Cursor,
     Filters,
@@ -21,7 +21,7 @@ from dragoman.model import (
     TaskStatus,
 )
 from dragoman.model.errors import TaskNotFound
-from dragoman.stores.sqlite.records import decode_change, event_from_row
+from dragoman.stores.sqlite.records import accepted_from_row, decode_change, event_from_row
 
 PAGE_BYTES = 1024 * 1024
 """Stored bytes after which a page takes no further task."""
@@ -56,6 +56,17 @@ def scope_of(connection: sqlite3.Connection, task_id: str) -> Scope | None:
         (task_id,),
     ).fetchone()
     return Scope(*row) if row else None
+
+
+def known(connection: sqlite3.Connection, acceptance: Acceptance) -> Accepted | None:
+    """See `TaskStore.known`."""
+    scope = acceptance.scope
+    row = connection.execute(
+        "SELECT digest, task_id FROM identity WHERE message_id = ? AND scope_id ="
+        " (SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?)",
+        (acceptance.message.message_id, scope.tenant, scope.principal, scope.agent),
+    ).fetchone()
+    return accepted_from_row(row, acceptance)
 
 
 def read(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold:

@@ -93,12 +93,18 @@ class SqliteStore:
         """See `TaskStore.on_commit`."""
         self._listeners.append(listener)
 
-    async def accept(self, acceptance: Acceptance) -> Accepted:
+    async def accept(
+        self, acceptance: Acceptance, *, decided: Callable[[], object] | None = None
+    ) -> Accepted:
         """See `TaskStore.accept`."""
         accepted: Accepted = await self._writer.run(
-            lambda tx: accepting.accept(tx, acceptance, self._lease_ms)
+            lambda tx: accepting.accept(tx, acceptance, self._lease_ms), decided
         )
         return accepted
+
+    async def known(self, acceptance: Acceptance) -> Accepted | None:
+        """See `TaskStore.known`."""
+        return self._read(lambda db: queries.known(db, acceptance))
 
     async def append(
         self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False

@@ -97,10 +97,11 @@ Work = Callable[[Transaction], Any]
 class _Operation:
     """One piece of work and the future, on its caller's loop, that waits for it."""
 
-    __slots__ = ("error", "future", "loop", "result", "work")
+    __slots__ = ("decided", "error", "future", "loop", "result", "work")
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, decided: Callable[[], object] | None) -> None:
         self.work = work
+        self.decided = decided
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
@@ -151,13 +152,15 @@ class Writer:
         self._queue.put(None)
         self._thread.join()
 
-    async def run(self, work: Work) -> Any:
+    async def run(self, work: Work, decided: Callable[[], object] | None = None) -> Any:
         """Run `work` in a transaction and return its result once that is committed.
+
+        `decided` is called on the calling loop when it is, or when it has failed, whether somebody still waits or not.
 
         Raises:
             DragomanError: as `work` raised it, or Unavailable when the store cannot do its work.
         """
-        operation = _Operation(work)
+        operation = _Operation(work, decided)
         self._queue.put(operation)
         return await operation.future
 
@@ -297,6 +300,8 @@ def _resolve(batch: list[_Operation]) -> None:
 
 def _settle(operations: list[_Operation]) -> None:
     for operation in operations:
+        if operation.decided is not None:
+            operation.decided()
         if operation.future.done():
             continue
         if operation.error is not None:
