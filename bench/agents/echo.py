@@ -14,6 +14,7 @@ agent = Agent(
     description="Echoes its text.",
     version="1.0",
     skills=[Skill(id="echo", name="Echo", description="Echoes its text.", tags=["echo"])],
+    max_waiting=100_000,  # `idle-streams --own-tasks` holds a task for each of its streams
 )
 
 

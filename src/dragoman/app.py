@@ -69,6 +69,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
                 "on_lost_worker",
                 "max_attempts",
                 "max_runs",
+                "max_waiting",
                 "legacy_card",
             )
             if getattr(table, name) is not None
@@ -187,6 +188,7 @@ class Service:
         self._engine = EmbeddedEngine(
             everyone,
             self._store,
+            max_runs=config.engine.max_runs,
             sweep=seconds(config.engine.sweep, "engine.sweep"),
             new_loop=uvloop.new_event_loop,
         )

@@ -57,6 +57,7 @@ class Engine(Struct, frozen=True, forbid_unknown_fields=True):
     kind: str = "embedded"
     lease: str = "15s"
     sweep: str = "5s"
+    max_runs: int = 1000
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,6 +111,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     deadline: str | None = None
     parked_deadline: str | None = None
     max_runs: int | None = None
+    max_waiting: int | None = None
     legacy_card: bool | None = None
 
 
@@ -303,6 +305,8 @@ def _check_values(config: Config, source: str) -> None:
             raise ConfigError('engine.lease must be longer than "0s"')
         if seconds(config.engine.sweep, "engine.sweep") <= 0:
             raise ConfigError('engine.sweep must be longer than "0s"')
+        if config.engine.max_runs < 1:
+            raise ConfigError("engine.max_runs must be at least 1")
         seconds(config.limits.body_time, "limits.body_time")
         if config.limits.body < 1024:
             raise ConfigError("limits.body must be at least 1024 bytes")

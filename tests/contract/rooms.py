@@ -57,19 +57,19 @@ class EngineRoom(Protocol):
         """Prepare an empty store in `folder`."""
         ...
 
-    async def start(self, *agents: Agent) -> None:
-        """Start the engine with these agents; it takes over what was left."""
+    async def start(self, *agents: Agent, max_runs: int = 1000) -> None:
+        """Start the engine with these agents, `max_runs` runs at once in all; it takes over what was left."""
         ...
 
     async def crash(self) -> None:
         """End the engine at once: what runs is left as it stands."""
         ...
 
-    async def send(self, agent: Agent, sent: str | SendMessage) -> Task | Message:
+    async def send(self, agent: Agent, sent: str | SendMessage, *, caller: str = LOCAL) -> Task | Message:
         """Send a message and wait for what it is answered with."""
         ...
 
-    async def begin(self, agent: Agent, text: str = "Hello") -> str:
+    async def begin(self, agent: Agent, text: str = "Hello", *, caller: str = LOCAL) -> str:
         """Send a message without waiting and return the id of its task."""
         ...
 
@@ -81,11 +81,11 @@ class EngineRoom(Protocol):
         """Cancel a task."""
         ...
 
-    async def read(self, agent: Agent, task_id: str) -> Task:
+    async def read(self, agent: Agent, task_id: str, *, caller: str = LOCAL) -> Task:
         """Read a task."""
         ...
 
-    async def ended(self, agent: Agent, task_id: str, *, seconds: float = 5.0) -> Task:
+    async def ended(self, agent: Agent, task_id: str, *, caller: str = LOCAL, seconds: float = 5.0) -> Task:
         """Read a task when it is finished. Raises TimeoutError if that takes longer than `seconds`."""
         ...
 
@@ -99,6 +99,18 @@ class EngineRoom(Protocol):
 
     def look_again(self) -> None:
         """Have the engine look for runs that another process has stopped."""
+        ...
+
+    def counts(self, agent: Agent) -> tuple[int, int]:
+        """How many runs of an agent go on, and how many wait."""
+        ...
+
+    def stored(self) -> int:
+        """How many tasks there are."""
+        ...
+
+    def noted(self) -> int:
+        """How many runs the store knows to wait: what a run does so that it gets a place comes before that."""
         ...
 
     def shift_clock(self, milliseconds: int) -> None:
@@ -115,9 +127,9 @@ class EmbeddedRoom(EngineRoom):
         self._data = folder / "data"
         self._service: Service | None = None
 
-    async def start(self, *agents: Agent) -> None:
+    async def start(self, *agents: Agent, max_runs: int = 1000) -> None:
         self._log = LogSink(io.TextIOWrapper(io.BytesIO()))
-        config = Config(server=Server(drain="0s"), engine=Engine(sweep="100ms"))
+        config = Config(server=Server(drain="0s"), engine=Engine(sweep="100ms", max_runs=max_runs))
         self._service = service = Service(
             config, agents, data=self._data, base_url="http://127.0.0.1", log=self._log
         )
@@ -131,15 +143,15 @@ class EmbeddedRoom(EngineRoom):
             await service.stop()
             self._log.close()
 
-    async def send(self, agent: Agent, sent: str | SendMessage) -> Task | Message:
+    async def send(self, agent: Agent, sent: str | SendMessage, *, caller: str = LOCAL) -> Task | Message:
         request = sent if isinstance(sent, SendMessage) else _request(sent)
         async with asyncio.timeout(10):
-            answer = await self._gateway.perform(_call(agent), Operation.SEND_MESSAGE, request)
+            answer = await self._gateway.perform(_call(agent, caller), Operation.SEND_MESSAGE, request)
         assert isinstance(answer, Answer)
         return answer.result
 
-    async def begin(self, agent: Agent, text: str = "Hello") -> str:
-        task = await self.send(agent, _request(text, at_once=True))
+    async def begin(self, agent: Agent, text: str = "Hello", *, caller: str = LOCAL) -> str:
+        task = await self.send(agent, _request(text, at_once=True), caller=caller)
         assert isinstance(task, Task)
         return task.id
 
@@ -154,14 +166,14 @@ class EmbeddedRoom(EngineRoom):
         assert isinstance(task, Task)
         return task
 
-    async def read(self, agent: Agent, task_id: str) -> Task:
-        task = await self._gateway.perform(_call(agent), Operation.GET_TASK, GetTask(task_id=task_id))
+    async def read(self, agent: Agent, task_id: str, *, caller: str = LOCAL) -> Task:
+        task = await self._gateway.perform(_call(agent, caller), Operation.GET_TASK, GetTask(task_id=task_id))
         assert isinstance(task, Task)
         return task
 
-    async def ended(self, agent: Agent, task_id: str, *, seconds: float = 5.0) -> Task:
+    async def ended(self, agent: Agent, task_id: str, *, caller: str = LOCAL, seconds: float = 5.0) -> Task:
         deadline = time.monotonic() + seconds
-        while not (task := await self.read(agent, task_id)).status.state.is_terminal:
+        while not (task := await self.read(agent, task_id, caller=caller)).status.state.is_terminal:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{task_id} is still {task.status.state.name} after {seconds} s")
             await asyncio.sleep(0.005)
@@ -173,13 +185,25 @@ class EmbeddedRoom(EngineRoom):
     def held(self) -> Held:
         assert self._service is not None
         loops = self._service._engine._loops.values()
-        places = sum(sum(loop.count()) for loop in loops)
+        places = sum(sum(counts) for counts in self._service._engine.counts().values())
         tasks = sum(len(asyncio.all_tasks(loop._loop)) for loop in loops)
+        leases = "SELECT count(*) FROM task WHERE dispatch <> 'done' AND (owner <> 0 OR lease_until <> 0)"
+        return Held(places, tasks, self._count(leases))
+
+    def counts(self, agent: Agent) -> tuple[int, int]:
+        assert self._service is not None
+        return self._service._engine.counts()[agent.id]
+
+    def stored(self) -> int:
+        return self._count("SELECT count(*) FROM task")
+
+    def noted(self) -> int:
+        return self._count("SELECT count(*) FROM task WHERE dispatch = 'pending'")
+
+    def _count(self, statement: str) -> int:
         with closing(sqlite3.connect(self._data / "dragoman.db")) as connection:
-            statement = (
-                "SELECT count(*) FROM task WHERE dispatch <> 'done' AND (owner <> 0 OR lease_until <> 0)"
-            )
-            return Held(places, tasks, connection.execute(statement).fetchone()[0])
+            number: int = connection.execute(statement).fetchone()[0]
+            return number
 
     def look_again(self) -> None:
         assert self._service is not None
@@ -200,8 +224,8 @@ def _request(text: str, *, at_once: bool = False) -> SendMessage:
     return SendMessage(message=message(text), generation="1.0", return_immediately=at_once)
 
 
-def _call(agent: Agent) -> Call:
-    return Call(scope=Scope(LOCAL, LOCAL, agent.id), settings=agent.settings)
+def _call(agent: Agent, caller: str = LOCAL) -> Call:
+    return Call(scope=Scope(LOCAL, caller, agent.id), settings=agent.settings)
 
 
 def texts(task: Task | Message) -> list[str]:

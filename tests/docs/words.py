@@ -15,6 +15,7 @@ KEYS: Mapping[str, str] = {
     "engine.kind": "What executes runs. Only `embedded`: this process.",
     "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds.",
     "engine.sweep": "How often to look for runs that are past their deadline or were left lying, and for old tasks.",
+    "engine.max_runs": "How many runs go on at a time in all agents together; further ones wait, agents taking turns.",
     "limits.body": "Bytes of a request body; at least 1024.",
     "limits.body_time": "How long a body may take to arrive.",
     "retention.terminal": 'How long a finished task is kept: a duration of at least `"1m"`, or `"never"` to keep all.',
@@ -33,6 +34,7 @@ KEYS: Mapping[str, str] = {
     "agents.ID.deadline": "How long a run may take before it is ended as FAILED, waiting for its caller aside.",
     "agents.ID.parked_deadline": "How long a run may wait for its caller before it is ended as FAILED.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
+    "agents.ID.max_waiting": "How many runs of the agent may wait; messages that would begin further ones are refused.",
     "agents.ID.legacy_card": "Whether a card that is asked for without a version is one for 0.3 callers too.",
 }
 """Key, with `ID` for the name of an agent's table → what it means."""

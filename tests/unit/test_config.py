@@ -9,6 +9,7 @@ from dragoman.config import (
     AgentTable,
     Config,
     ConfigError,
+    Engine,
     Retention,
     host_and_port,
     is_loopback,
@@ -53,7 +54,7 @@ def test_every_key_is_read() -> None:
                 "drain": "1m",
             },
             "store": {"url": "sqlite:///x.db"},
-            "engine": {"kind": "embedded", "lease": "2s", "sweep": "500ms"},
+            "engine": {"kind": "embedded", "lease": "2s", "sweep": "500ms", "max_runs": 50},
             "limits": {"body": 1024, "body_time": "5s"},
             "retention": {
                 "terminal": "1h",
@@ -75,6 +76,7 @@ def test_every_key_is_read() -> None:
                     "deadline": "2h",
                     "parked_deadline": "3d",
                     "max_runs": 7,
+                    "max_waiting": 30,
                 }
             },
         }
@@ -83,8 +85,9 @@ def test_every_key_is_read() -> None:
     assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
     assert config.retention == Retention("1h", "1m", "90d", "never", "2d")
     assert config.agents["demo"] == AgentTable(
-        "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", "3d", 7
+        "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", "3d", 7, 30
     )
+    assert (config.engine.max_runs, Engine().max_runs) == (50, 1000)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +148,8 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"engine": {"lease": "-5s"}}, "engine.lease"),
         ({"engine": {"sweep": "soon"}}, "engine.sweep"),
         ({"engine": {"sweep": "0ms"}}, "engine.sweep"),
+        ({"engine": {"max_runs": 0}}, "engine.max_runs"),
+        ({"engine": {"max_runs": "1000"}}, "engine.max_runs"),
         ({"limits": {"body": 10}}, "limits.body"),
         ({"limits": {"body": "4 MiB"}}, "limits.body"),
         ({"limits": {"body": 1.5}}, "limits.body"),
@@ -165,6 +170,7 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"agents": {"demo": {"python": "m:a", "deadline": "tomorrow"}}}, "agents.demo.deadline"),
         ({"agents": {"demo": {"python": "m:a", "deadline": 3600}}}, "agents.demo.deadline"),
         ({"agents": {"demo": {"python": "m:a", "max_runs": "many"}}}, "agents.demo.max_runs"),
+        ({"agents": {"demo": {"python": "m:a", "max_waiting": 1.5}}}, "agents.demo.max_waiting"),
         ({"agents": {"demo": {"python": "m:a", "versions": "1.0"}}}, "agents.demo.versions"),
         ({"agents": {"demo": {"python": "m:a", "versions": [1.0]}}}, "agents.demo.versions"),
         ({"agents": {"demo": {"python": "m:a", "default": "yes"}}}, "agents.demo.default"),

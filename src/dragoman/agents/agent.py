@@ -66,6 +66,7 @@ class Agent:
         deadline: float = 3600.0,
         parked_deadline: float = 7 * 86400.0,
         max_runs: int = 100,
+        max_waiting: int = 1000,
         legacy_card: bool = True,
         place: str = "",
     ) -> None:
@@ -89,6 +90,7 @@ class Agent:
             deadline: seconds after which a run is ended as FAILED; those that it waits for its caller do not count.
             parked_deadline: seconds that a run may wait for its caller before it is ended as FAILED.
             max_runs: runs at a time; further ones wait.
+            max_waiting: runs that may wait; messages that would begin further ones are refused.
             legacy_card: let a card that is asked for without a version have the members that A2A 0.3 callers need.
             place: file and line to name in messages; those of the call if left out.
 
@@ -125,6 +127,7 @@ class Agent:
             deadline=deadline,
             parked_deadline=parked_deadline,
             max_runs=max_runs,
+            max_waiting=max_waiting,
             legacy_card=legacy_card,
         )
         self._runner: Runner | None = None
@@ -221,6 +224,7 @@ class Agent:
             (settings.deadline > 0, "deadline must be above 0 seconds"),
             (settings.parked_deadline > 0, "parked_deadline must be above 0 seconds"),
             (settings.max_runs >= 1, "max_runs must be at least 1"),
+            (settings.max_waiting >= 0, "max_waiting must be at least 0"),
             (
                 bool(settings.input_modes and self.output_modes),
                 "input_modes and output_modes must not be empty",

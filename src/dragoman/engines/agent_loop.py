@@ -7,11 +7,12 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from dragoman.engines.places import Places
+from dragoman.engines.waiting import WaitingRuns
 from dragoman.gateway.execute import AgentRuntime, Execution, execute
 from dragoman.gateway.ports import Lease, RunRef, TaskStore
 from dragoman.model.errors import Unavailable
@@ -44,13 +45,16 @@ class _Entry:
 
 
 class AgentLoop:
-    """Runs one agent's handlers, at most `settings.max_runs` at a time, in the order of arrival."""
+    """Runs one agent's handlers, each in a place of its own, its callers in turn."""
 
-    def __init__(self, agent: AgentRuntime, store: TaskStore, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, agent: AgentRuntime, store: TaskStore, loop: asyncio.AbstractEventLoop, places: Places
+    ) -> None:
         self._agent = agent
         self._store = store
         self._loop = loop
-        self._waiting: deque[RunRef] = deque()
+        self._places = places
+        self._waiting = WaitingRuns()
         self._running: dict[str, _Entry] = {}
         self._returning: dict[str, RunRef] = {}
         self._known: dict[str, int] = {}
@@ -61,6 +65,7 @@ class AgentLoop:
         self._idle = threading.Event()
         self._idle.set()
         self._thread = threading.Thread(target=self._serve, name=f"agent-{agent.id}", daemon=True)
+        places.add(agent.id, agent.settings, self._wake)
 
     def start(self) -> None:
         """Start the thread and run the agent's startup hooks.
@@ -77,6 +82,7 @@ class AgentLoop:
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         """Have runs executed as soon as there is room; may be called from any thread."""
         self._idle.clear()
+        self._places.arrive(runs)
         with self._counting:
             for run in runs:
                 task_id = run.lease.task_id
@@ -97,10 +103,6 @@ class AgentLoop:
     def leases(self) -> list[Lease]:
         """Return the leases of what is running here."""
         return [entry.execution.ref.lease for entry in list(self._running.values())]
-
-    def count(self) -> tuple[int, int]:
-        """Return how many runs are running and how many wait."""
-        return len(self._running), len(self._waiting) + len(self._returning)
 
     def drain(self, timeout: float) -> bool:
         """Let what is running end, start nothing new; return whether all ended within `timeout` seconds."""
@@ -137,7 +139,7 @@ class AgentLoop:
                 # It was parked and is answered already, but its handler has not quite ended.
                 self._returning[run.lease.task_id] = run
             else:
-                self._waiting.append(run)
+                self._waiting.add(run)
         self._fill()
         waiting = [run.lease for run in runs if not self._has_entered(run)]
         if waiting:
@@ -157,9 +159,14 @@ class AgentLoop:
         except Unavailable as error:
             _LOG.warning("waiting runs could not be noted: %s", error.message)
 
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._fill)
+
     def _fill(self) -> None:
-        while self._waiting and not self._draining and len(self._running) < self._agent.settings.max_runs:
-            run = self._waiting.popleft()
+        while self._waiting and not self._draining and self._places.take(self._waiting.first):
+            run = self._waiting.first
+            self._waiting.remove_first()
             waited = run.lease.task_id in self._noted
             self._noted.discard(run.lease.task_id)
             execution = Execution(self._store, run, self._agent.settings, waited=waited)
@@ -167,6 +174,8 @@ class AgentLoop:
             entry = self._running[run.lease.task_id] = _Entry(task, execution)
             execution.on_parked = self._parked
             task.add_done_callback(partial(self._done, entry))
+        if self._draining or not self._waiting:
+            self._places.decline(self._agent.id)
 
     def _parked(self, task_id: str) -> None:
         if (entry := self._running.get(task_id)) is not None:
@@ -193,9 +202,10 @@ class AgentLoop:
             return
         del self._running[task_id]
         self._forget(task_id)
+        self._places.leave(self._agent.id)
         returning = self._returning.pop(task_id, None)
         if returning is not None:
-            self._waiting.append(returning)
+            self._waiting.add(returning)
         self._fill()
         self._check_idle()
 
@@ -217,10 +227,9 @@ class AgentLoop:
             self._part(entry)
         if lease is None:
             # Those that nobody has entered yet are simply left out.
-            dropped = [run for run in self._waiting if run.lease.task_id == task_id]
-            if dropped:
-                self._waiting = deque(run for run in self._waiting if run.lease.task_id != task_id)
-            if self._returning.pop(task_id, None) is not None or dropped:
+            dropped = self._waiting.remove(task_id) or self._returning.pop(task_id, None)
+            if dropped is not None:
+                self._places.drop(dropped)
                 self._forget(task_id)
                 self._noted.discard(task_id)
             self._check_idle()

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from dragoman.engines.agent_loop import AgentLoop
+from dragoman.engines.places import Places
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Lease, LostRun, RunRef, TaskStore
-from dragoman.model import TaskState
+from dragoman.model import Scope, TaskState
 
 _LOG = logging.getLogger("dragoman.engine")
 
@@ -28,6 +29,7 @@ class EmbeddedEngine:
         agents: Iterable[AgentRuntime],
         store: TaskStore,
         *,
+        max_runs: int,
         sweep: float,
         new_loop: Callable[[], asyncio.AbstractEventLoop],
     ) -> None:
@@ -36,13 +38,17 @@ class EmbeddedEngine:
         Args:
             agents: the agents to run.
             store: where their runs are.
+            max_runs: how many runs go on at once, in all agents together.
             sweep: seconds between two looks for runs that are past their deadline or were left lying.
             new_loop: makes an event loop for an agent.
         """
         self._agents = {agent.id: agent for agent in agents}
         self._store = store
         self._sweep = sweep
-        self._loops = {agent.id: AgentLoop(agent, store, new_loop()) for agent in self._agents.values()}
+        self._places = Places(max_runs)
+        self._loops = {
+            agent.id: AgentLoop(agent, store, new_loop(), self._places) for agent in self._agents.values()
+        }
         self._patience = {
             agent.id: int(agent.settings.parked_deadline * 1000) for agent in self._agents.values()
         }
@@ -55,7 +61,7 @@ class EmbeddedEngine:
         for loop in self._loops.values():
             await asyncio.to_thread(loop.start)
         await self.recover()
-        workers = (self._show_slow_runs(), self._sweep_worker(), self._stop_worker())
+        workers = (self._tick_worker(), self._sweep_worker(), self._stop_worker())
         self._tasks = [asyncio.create_task(worker) for worker in workers]
 
     async def stop_serving(self, drain: float) -> None:
@@ -73,6 +79,14 @@ class EmbeddedEngine:
         """End a drain that is under way: wait for handlers no longer."""
         for loop in self._loops.values():
             loop.hurry()
+
+    def reserve(self, scope: Scope, task_id: str) -> bool:
+        """See `Engine.reserve`."""
+        return self._places.reserve(scope, task_id)
+
+    def release(self, task_id: str) -> None:
+        """See `Engine.release`."""
+        self._places.release(task_id)
 
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         """See `Engine.dispatch`."""
@@ -101,7 +115,7 @@ class EmbeddedEngine:
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running and how many wait."""
-        return {agent_id: loop.count() for agent_id, loop in self._loops.items()}
+        return self._places.counts()
 
     async def recover(self) -> None:
         """Take over, or end, every run that no living server holds."""
@@ -126,9 +140,10 @@ class EmbeddedEngine:
         reveal = self._agents[run.scope.agent].settings.replies != "message"
         await self._store.give_up(run, text, reveal=reveal)
 
-    async def _show_slow_runs(self) -> None:
+    async def _tick_worker(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
+            self._places.pass_over()
             now = time.monotonic()
             slow = [(task_id, lease) for task_id, (due, lease) in self._fresh.items() if due <= now]
             if not slow:

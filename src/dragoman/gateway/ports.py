@@ -302,11 +302,24 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     deadline: float = 3600.0
     parked_deadline: float = 7 * 86400.0
     max_runs: int = 100
+    max_waiting: int = 1000
     legacy_card: bool = True
 
 
 class Engine(Protocol):
-    """Executes runs. It holds no state that an answer depends on."""
+    """Executes runs. It holds no state that an answer depends on, except that it may be full."""
+
+    def reserve(self, scope: Scope, task_id: str) -> bool:
+        """Keep room for the run of a task that is about to be accepted; false if too many wait for the agent already.
+
+        The room is given back by `release`, or used by the run when it is dispatched. Runs that were accepted before
+        are dispatched without. Returns at once; called on the serving loop.
+        """
+        ...
+
+    def release(self, task_id: str) -> None:
+        """Give back the room that was kept for a task, if no run of it was dispatched."""
+        ...
 
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         """Start runs as soon as there is room. Returns at once; called on the serving loop."""

@@ -20,7 +20,8 @@ def test_an_agent_needs_nothing_but_an_id() -> None:
     assert not agent.has_handler
     settings = agent.settings
     assert (settings.replies, settings.idempotency, settings.on_lost_worker) == ("task", "always", "retry")
-    assert (settings.max_attempts, settings.deadline, settings.max_runs) == (3, 3600.0, 100)
+    assert (settings.max_attempts, settings.deadline) == (3, 3600.0)
+    assert (settings.max_runs, settings.max_waiting) == (100, 1000)
     assert (settings.strict_input_modes, settings.input_modes) == (True, ("text/plain",))
 
 
@@ -53,6 +54,7 @@ def test_ids_are_made_of_what_urls_and_files_take(id_: str) -> None:
         ({"deadline": 0}, "deadline"),
         ({"deadline": -1}, "deadline"),
         ({"max_runs": 0}, "max_runs"),
+        ({"max_waiting": -1}, "max_waiting"),
         ({"input_modes": ()}, "input_modes"),
         ({"output_modes": []}, "output_modes"),
     ],
@@ -66,8 +68,9 @@ def test_a_value_that_is_not_allowed_is_refused_with_place_and_rule(wrong: dict[
 
 def test_an_agent_that_was_loaded_before_keeps_its_settings_when_the_configuration_is_wrong() -> None:
     agent = Agent(id="a")
-    agent.configure(max_runs=7, deadline=5.0)
+    agent.configure(max_runs=7, deadline=5.0, max_waiting=0)
     assert (agent.settings.max_runs, agent.settings.deadline, agent.settings.max_attempts) == (7, 5.0, 3)
+    assert agent.settings.max_waiting == 0
     with pytest.raises(AgentError, match="max_runs"):
         agent.configure(max_runs=0)
 

@@ -31,10 +31,26 @@ OTHERS = [
 
 
 class RecordingEngine:
-    """An engine that executes nothing; it remembers what it was told to stop."""
+    """An engine that executes nothing; it remembers what it was told to stop, and for which tasks it keeps room.
+
+    Attributes:
+        room: for how many further tasks it has room.
+    """
 
     def __init__(self) -> None:
         self.stopped: list[str] = []
+        self.room = 1000
+        self.reserved: list[str] = []
+
+    def reserve(self, scope: Scope, task_id: str) -> bool:
+        if self.room <= len(self.reserved):
+            return False
+        self.reserved.append(task_id)
+        return True
+
+    def release(self, task_id: str) -> None:
+        if task_id in self.reserved:
+            self.reserved.remove(task_id)
 
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         raise AssertionError("runs are played by the script")
@@ -98,9 +114,13 @@ def play(scenario: Awaitable[None]) -> None:
     asyncio.run(bounded())
 
 
-def message(text: str = "hello", *parts: Part, message_id: str = "m", **more: Any) -> SendMessage:
+def message(
+    text: str = "hello", *parts: Part, message_id: str = "m", task_id: str = "", **more: Any
+) -> SendMessage:
     return SendMessage(
-        message=Message(message_id=message_id, role=Role.USER, parts=parts or (TextPart(text=text),)),
+        message=Message(
+            message_id=message_id, role=Role.USER, parts=parts or (TextPart(text=text),), task_id=task_id
+        ),
         generation="1.0",
         **more,
     )
