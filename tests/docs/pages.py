@@ -200,6 +200,18 @@ def limits_part() -> str:
             "it is purged: 404 `TASK_NOT_FOUND`",
         ],
         ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
+        [
+            "runs of all agents at a time",
+            f"{config.Engine().max_runs:,}",
+            "`engine.max_runs`",
+            "further ones wait",
+        ],
+        [
+            "runs of one agent that wait",
+            f"{agent['max_waiting'].default:,}",
+            "`max_waiting`",
+            "429 `QUOTA_EXCEEDED`",
+        ],
         ["a stopped or parked handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
         [
             "a handler's end when the server stops",

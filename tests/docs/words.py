@@ -66,6 +66,8 @@ REMEDIES: Mapping[str, str] = {
     "RequestTimeout": "Send the body again, whole.",
     "BodyTooLarge": "Send large files by `url`, or raise `limits.body`.",
     "UnsupportedMediaType": "Send `Content-Type: application/json`.",
+    "QuotaExceeded": "Wait as long as `Retry-After` says, and send the same message again. "
+    "`metadata.limit` names the setting.",
     "Unavailable": "Wait as long as `Retry-After` says, and send the same message again.",
     "InternalError": "Look into the log under the reply's `X-Request-Id`.",
 }

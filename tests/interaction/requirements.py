@@ -209,6 +209,12 @@ logs.json                 | -       | SPEC 15    | every line is JSON
 crash.failed              | both    | SPEC 7     | an agent that raises has FAILED; nothing of it is on the wire
 crash.logged              | both    | SPEC 7     | its exception is in the log under its task
 store.fails               | both    | SPEC 7     | a failing store is 503 at once, and nothing is lost
+full.refused              | both    | SPEC 15    | a message for which there is no room is 429 and not stored
+full.known                | both    | SPEC D2    | what was accepted is answered though the queue is full
+full.open                 | both    | SPEC D6    | cancels and all reading are admitted though the queue is full
+full.own-task             | both    | SPEC D9    | a message to a task of the caller's needs no room in the queue
+full.others               | both    | SPEC A4    | a full agent leaves the others as they were
+full.told                 | both    | SPEC 15    | metrics and log show what waits and what was refused
 restart.recovers          | http    | SPEC D4    | after a crash every run is taken up or failed with the reason
 restart.subscribe         | http    | SPEC D4    | a run that was taken up can be followed
 mutants.form              | both    | SPEC N1    | no request gets a 5xx, an unreadable reply or none

@@ -19,6 +19,7 @@ HTTP = frozenset({"http"})
 BY_FIXTURE = {
     "caller": BOTH,
     "fragile_caller": BOTH,
+    "narrow_caller": BOTH,
     "mutator": BOTH,
     "idle_streams": BOTH,
     "page": BOTH,

@@ -7,6 +7,7 @@ from dragoman.model.errors import (
     DragomanError,
     MethodNotAllowed,
     NotAcceptable,
+    QuotaExceeded,
     RequestTimeout,
     TransportError,
     Unavailable,
@@ -132,7 +133,7 @@ def error_headers(error: DragomanError) -> HeaderList:
     """Return the headers that an error brings along on any binding."""
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", ", ".join(error.allowed).encode())]
-    if isinstance(error, Unavailable):
+    if isinstance(error, QuotaExceeded | Unavailable):
         return [(b"retry-after", str(error.retry_after).encode())]
     if isinstance(error, BodyTooLarge | RequestTimeout):
         # The rest of the body may still be on its way: this connection is of no more use.

@@ -43,7 +43,7 @@ class Gateway:
     """Performs operations on behalf of callers."""
 
     def __init__(self, store: TaskStore, engine: Engine, hub: Hub, *, window: float = WINDOW) -> None:
-        self._sender = Sender(store, hub, window=window)
+        self._sender = Sender(store, engine, hub, window=window)
         self._reader = Reader(store)
         self._canceller = Canceller(store, engine)
         self._subscriber = Subscriber(store, hub)

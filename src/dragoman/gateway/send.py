@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 from dragoman.gateway.call import Answer, Call, Committed, EventStream, StreamItem
 from dragoman.gateway.extensions import IDEMPOTENCY
 from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.observe import Hub, Observer
-from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, RunRequest, TaskStore
+from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, Engine, RunRequest, TaskStore
 from dragoman.gateway.query import history_bound
 from dragoman.gateway.subscribe import HEARTBEAT, follow
 from dragoman.model import Message, Part, Task, TaskFold, TaskState
@@ -15,6 +16,7 @@ from dragoman.model.errors import (
     ContentTypeNotSupported,
     InvalidAgentResponse,
     PushNotificationNotSupported,
+    QuotaExceeded,
     Unavailable,
     UnsupportedOperation,
 )
@@ -25,12 +27,16 @@ from dragoman.model.operation import SendMessage
 WINDOW = 110.0
 """Seconds that a blocking send waits before it returns the task as it stands; the run goes on."""
 
+RETRY_AFTER = 5
+"""Seconds after which a caller whose message found the agent's queue full should send it again."""
+
 
 class Sender:
     """The two send operations (A2A 1.0 §3.1.1, §3.1.2)."""
 
-    def __init__(self, store: TaskStore, hub: Hub, *, window: float = WINDOW) -> None:
+    def __init__(self, store: TaskStore, engine: Engine, hub: Hub, *, window: float = WINDOW) -> None:
         self._store = store
+        self._engine = engine
         self._hub = hub
         self._window = window
 
@@ -41,11 +47,11 @@ class Sender:
         window has passed.
 
         Raises:
-            A2AError, InvalidParams, Unavailable: the message was refused; nothing was stored.
+            A2AError, InvalidParams, QuotaExceeded, Unavailable: the message was refused; nothing was stored.
         """
         acceptance = await self._acceptance(call, request)
         with self._hub.observe(acceptance.task_id) as observer:
-            accepted = await self._store.accept(acceptance)
+            accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
                 await self._watch(observer, fold, call.settings, request)
@@ -61,14 +67,14 @@ class Sender:
         The message is accepted, or refused, before this returns.
 
         Raises:
-            A2AError, InvalidParams, Unavailable: the message was refused; nothing was stored.
+            A2AError, InvalidParams, QuotaExceeded, Unavailable: the message was refused; nothing was stored.
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
         acceptance = await self._acceptance(call, request)
         observer = self._hub.observe(acceptance.task_id).attach()
         try:
-            accepted = await self._store.accept(acceptance)
+            accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
             else:
@@ -84,6 +90,30 @@ class Sender:
             release=observer.detach,
             replayed=accepted.replayed,
         )
+
+    async def _accept(self, acceptance: Acceptance) -> Accepted:
+        """Store a message, unless a run of its own would find the agent's queue full.
+
+        What was accepted stays so: a message that is known already is answered as ever, and one to a task of the
+        caller's is no new run.
+
+        Raises:
+            QuotaExceeded: the queue is full.
+        """
+        if acceptance.message.task_id:
+            return await self._store.accept(acceptance)
+        if self._engine.reserve(acceptance.scope, acceptance.task_id):
+            return await self._store.accept(
+                acceptance, decided=partial(self._engine.release, acceptance.task_id)
+            )
+        known = await self._store.known(acceptance) if acceptance.idempotent else None
+        if known is None:
+            raise QuotaExceeded(
+                "As many messages wait for this agent as may; this one was not stored. Send it again later",
+                metadata={"limit": "max_waiting"},
+                retry_after=RETRY_AFTER,
+            )
+        return known
 
     async def _items(
         self, call: Call, request: SendMessage, observer: Observer, fold: TaskFold

@@ -24,6 +24,7 @@
     │   ├── RequestTimeout
     │   ├── BodyTooLarge
     │   ├── UnsupportedMediaType
+    │   ├── QuotaExceeded
     │   └── Unavailable
     ├── InternalError                       ours; the cause goes to the log, never to the wire
     └── RunError                            told to whoever writes to a run, never to a caller
@@ -206,6 +207,21 @@ class UnsupportedMediaType(TransportError):
     """The body has a media type that this endpoint does not read."""
 
     reason = "CONTENT_TYPE_NOT_SUPPORTED"
+
+
+class QuotaExceeded(TransportError):
+    """As much is under way as may be; `retry_after` says in how many seconds to come back.
+
+    `metadata` names the setting that is the limit.
+    """
+
+    reason = "QUOTA_EXCEEDED"
+
+    def __init__(
+        self, message: str, *, metadata: Mapping[str, str] | None = None, retry_after: int = 1
+    ) -> None:
+        super().__init__(message, metadata=metadata)
+        self.retry_after = retry_after
 
 
 class Unavailable(TransportError):

@@ -18,7 +18,6 @@ from dragoman.gateway.ports import Lease
 from dragoman.model import LOCAL, Scope, TaskState
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.registry import load_versions
-from dragoman.protocol.v1_0 import SPEC
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 from tests.unit.gateway.scripted import World, chunk, play, status
@@ -39,17 +38,17 @@ async def _ready() -> list[str]:
 
 
 @asynccontextmanager
-async def serving(world: World) -> AsyncIterator[tuple[Ask, io.BytesIO]]:
-    """What sends a request through a pipeline to the agent `demo`, and the log it writes."""
+async def serving(world: World, version: str = "1.0") -> AsyncIterator[tuple[Ask, io.BytesIO]]:
+    """What sends a request through a pipeline to the agent `demo`, served in `version`, and the log it writes."""
     written = io.BytesIO()
     stream = io.TextIOWrapper(written)  # held until the end, because it closes what it wraps
     log = LogSink(stream)
     agent = ServedAgent(
         id="demo",
         settings=world.settings,
-        versions={"1.0": SPEC},
-        cards={"1.0": CardFile(b"{}", 0)},
-        unnamed="1.0",
+        versions={version: load_versions()[version]},
+        cards={version: CardFile(b"{}", 0)},
+        unnamed=version,
         unnamed_card=CardFile(b"{}", 0),
     )
     directory = Directory({"demo": agent}, load_versions(), None)
@@ -59,7 +58,7 @@ async def serving(world: World) -> AsyncIterator[tuple[Ask, io.BytesIO]]:
     async def ask(
         method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, query: bytes = b""
     ) -> Reply | StreamReply:
-        sent = {"a2a-version": "1.0"} | ({"content-type": "application/json"} if body is not None else {})
+        sent = {"a2a-version": version} | ({"content-type": "application/json"} if body is not None else {})
         pairs = [(name.encode(), value.encode()) for name, value in (sent | (headers or {})).items()]
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
 
@@ -269,5 +268,33 @@ def test_the_caller_is_the_implicit_one_where_no_identities_are_configured() -> 
         async with serving(world) as (ask, _):
             await asyncio.gather(ask("POST", f"{BASE}/message:send", SEND))
         assert [acceptance.scope for acceptance in world.store.acceptances] == [Scope(LOCAL, LOCAL, "demo")]
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_full_queue_is_told_in_the_form_of_the_binding_with_the_time_to_come_back(method: str) -> None:
+    path = "/message:send" if method == "SendMessage" else "/message:stream"
+
+    async def scenario() -> None:
+        world = World()
+        world.engine.room = 0
+        async with serving(world) as (ask, written):
+            web = await ask("POST", BASE + path, SEND)
+            rpc = await ask("POST", f"{BASE}/rpc", call(method, SEND, 7))
+        assert isinstance(web, Reply) and isinstance(rpc, Reply)
+        assert (web.status, rpc.status) == (429, 200)
+        assert [headers(reply)["retry-after"] for reply in (web, rpc)] == ["5", "5"]
+        error, answer = json.loads(web.body)["error"], json.loads(rpc.body)
+        assert (error["code"], error["status"]) == (429, "RESOURCE_EXHAUSTED")
+        assert (answer["id"], answer["error"]["code"]) == (7, -32000)
+        assert answer["error"]["data"] == error["details"]
+        assert error["details"][0]["reason"] == "QUOTA_EXCEEDED"
+        assert error["details"][0]["metadata"] == {"limit": "max_waiting"}
+        lines = [json.loads(line) for line in written.getvalue().splitlines()]
+        assert [(line["outcome"], line["level"], line["agent"]) for line in lines] == [
+            ("QUOTA_EXCEEDED", "info", "demo")
+        ] * 2
+        assert world.store.logs == {}
 
     play(scenario())

@@ -1,6 +1,7 @@
 """Accepting a message, and what its sender is told."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -12,6 +13,7 @@ from dragoman.model.errors import (
     InvalidAgentResponse,
     MessageIdConflict,
     PushNotificationNotSupported,
+    QuotaExceeded,
     Unavailable,
 )
 from dragoman.model.operation import Operation
@@ -246,5 +248,88 @@ def test_an_agent_of_either_kind_answers_as_it_acted() -> None:
         assert isinstance(task, Task) and task.status.state is COMPLETED
         bare = (await world.send(message("just a word", message_id="m-2"))).result
         assert isinstance(bare, Message) and bare.text == "hello, you"
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("operation", [Operation.SEND_MESSAGE, STREAM])
+def test_a_message_that_finds_the_queue_full_is_refused_before_anything_is_stored(
+    operation: Operation,
+) -> None:
+    async def scenario() -> None:
+        world = World(answer_in_full)
+        world.engine.room = 0
+        with pytest.raises(QuotaExceeded) as refusal:
+            await world.gateway.perform(world.call(), operation, message())
+        assert (refusal.value.metadata, refusal.value.retry_after) == ({"limit": "max_waiting"}, 5)
+        assert (world.store.acceptances, world.hub.count()) == ([], 0)
+        world.engine.room = 1
+        assert not (await world.send(message())).replayed
+
+    play(scenario())
+
+
+def test_what_was_accepted_is_answered_at_a_full_queue() -> None:
+    async def scenario() -> None:
+        world = World(answer_in_full)
+        first = await world.send(message())
+        world.engine.room = 0
+        again = await world.send(message())
+        assert (again.replayed, again.result) == (True, first.result)
+        assert await told(await world.stream(STREAM, message())) == ["5 task COMPLETED"]
+        with pytest.raises(MessageIdConflict):
+            await world.send(message("another"))
+        assert len(world.store.acceptances) == 1
+
+    play(scenario())
+
+
+def test_without_idempotency_no_message_is_known_at_a_full_queue() -> None:
+    async def scenario() -> None:
+        world = World(answer_in_full, idempotency="requested")
+        await world.send(message())
+        world.engine.room = 0
+        with pytest.raises(QuotaExceeded):
+            await world.send(message())
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("state", [WORKING, TaskState.INPUT_REQUIRED])
+def test_a_message_to_a_task_finds_its_way_past_a_full_queue(state: TaskState) -> None:
+    async def stop_there(world: World, lease: Lease) -> None:
+        if world.store.state(lease.task_id) is TaskState.SUBMITTED:
+            await world.act(lease, status(state))
+
+    async def scenario() -> None:
+        world = World(stop_there)
+        task = (await world.send(message(return_immediately=True))).result
+        await world.settle()
+        world.engine.room = 0
+        assert isinstance(task, Task)
+        more = message("more", message_id="n", task_id=task.id, return_immediately=True)
+        answer = await world.send(more)
+        assert isinstance(answer.result, Task)
+        assert [said.text for said in answer.result.history] == ["hello", "more"]
+        assert len(world.store.runs) == (2 if state.is_interrupted else 1)
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("operation", [Operation.SEND_MESSAGE, STREAM])
+def test_room_is_kept_while_a_message_is_accepted_and_not_longer(operation: Operation) -> None:
+    async def scenario() -> None:
+        world = World(answer_in_full)
+        kept: list[list[str]] = []
+        world.store.on_commit(
+            lambda commit: kept.append(list(world.engine.reserved)) if commit.runs else None
+        )
+        await world.gateway.perform(world.call(), operation, message())
+        assert kept == [[world.store.runs[0].lease.task_id]]
+        assert world.engine.reserved == []
+        for refused in (message(), message("other")):
+            with contextlib.suppress(MessageIdConflict):
+                await world.gateway.perform(world.call(), operation, refused)
+            assert world.engine.reserved == []
 
     play(scenario())

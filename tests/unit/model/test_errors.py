@@ -14,6 +14,7 @@ from dragoman.model.errors import (
     InvalidParams,
     MessageIdConflict,
     MethodNotAllowed,
+    QuotaExceeded,
     TaskNotFound,
     Unavailable,
 )
@@ -96,3 +97,9 @@ def test_an_internal_error_says_nothing_of_its_cause() -> None:
 def test_unavailable_says_when_to_come_back() -> None:
     assert Unavailable("busy").retry_after == 1
     assert Unavailable("busy", retry_after=7).retry_after == 7
+
+
+def test_an_exceeded_quota_says_which_limit_it_is_and_when_to_come_back() -> None:
+    error = QuotaExceeded("too many", metadata={"limit": "max_waiting"}, retry_after=7)
+    assert (error.metadata, error.retry_after) == ({"limit": "max_waiting"}, 7)
+    assert QuotaExceeded("too many").retry_after == 1

@@ -54,6 +54,7 @@ TABLE: Mapping[type[DragomanError], Known] = MappingProxyType(
         errors.RequestTimeout: Known("RequestTimeoutError", -32000, 408),
         errors.BodyTooLarge: Known("BodyTooLargeError", -32000, 413),
         errors.UnsupportedMediaType: Known("ContentTypeNotSupportedError", -32005, 415),
+        errors.QuotaExceeded: Known("QuotaExceededError", -32000, 429),
         errors.Unavailable: Known("UnavailableError", -32000, 503),
     }
 )

@@ -47,6 +47,7 @@ TABLE: Mapping[type[DragomanError], Codes] = MappingProxyType(
         errors.RequestTimeout: Codes(-32000, 408, "DEADLINE_EXCEEDED"),
         errors.BodyTooLarge: Codes(-32000, 413, "RESOURCE_EXHAUSTED"),
         errors.UnsupportedMediaType: Codes(-32005, 415, "INVALID_ARGUMENT"),
+        errors.QuotaExceeded: Codes(-32000, 429, "RESOURCE_EXHAUSTED"),
         errors.Unavailable: Codes(-32000, 503, "UNAVAILABLE"),
     }
 )

@@ -138,6 +138,8 @@ _BODY = (
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
 _SERVER = (HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
+_SENDING = (HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
+_AGAIN_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _SENDS = (Operation.SEND_MESSAGE, Operation.SEND_STREAMING_MESSAGE)
 
 
@@ -197,7 +199,7 @@ def _operation(operation: Operation, method: str) -> dict[str, Any]:
     takes_body = bool(known.request) and method == "POST"
     errors = (*_ANY, *(_BODY if takes_body else ()), *_SERVER)
     if operation in _SENDS:
-        errors = (*errors, HTTPStatus.CONFLICT)
+        errors = (*errors, *_SENDING)
     document: dict[str, Any] = {
         "operationId": operation.value,
         "summary": known.summary,
@@ -338,8 +340,8 @@ def _failures() -> Iterator[tuple[str, dict[str, Any]]]:
     reasons: defaultdict[int, set[str]] = defaultdict(set, {500: {InternalError.reason}})
     for error, codes in TABLE.items():
         reasons[codes.http].add(error.reason)
-    for status in sorted({*_ANY, *_BODY, *_SERVER, HTTPStatus.CONFLICT}):
-        headers = ["X-Request-Id"] + (["Retry-After"] if status == HTTPStatus.SERVICE_UNAVAILABLE else [])
+    for status in sorted({*_ANY, *_BODY, *_SERVER, *_SENDING}):
+        headers = ["X-Request-Id"] + (["Retry-After"] if status in _AGAIN_LATER else [])
         yield (
             f"Error{status:d}",
             {

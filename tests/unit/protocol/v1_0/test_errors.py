@@ -39,6 +39,7 @@ EXPECTED = {
     "RequestTimeout": (-32000, 408, "DEADLINE_EXCEEDED", "REQUEST_TIMEOUT"),
     "BodyTooLarge": (-32000, 413, "RESOURCE_EXHAUSTED", "BODY_TOO_LARGE"),
     "UnsupportedMediaType": (-32005, 415, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+    "QuotaExceeded": (-32000, 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
     "Unavailable": (-32000, 503, "UNAVAILABLE", "UNAVAILABLE"),
     "InternalError": (-32603, 500, "INTERNAL", "INTERNAL_ERROR"),
 }
