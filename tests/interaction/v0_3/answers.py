@@ -44,6 +44,7 @@ NOT_ACCEPTABLE = Refusal("NotAcceptableError", "NOT_ACCEPTABLE", 406, -32000, tr
 TIMEOUT = Refusal("RequestTimeoutError", "REQUEST_TIMEOUT", 408, -32000, transport=True)
 TOO_LARGE = Refusal("BodyTooLargeError", "BODY_TOO_LARGE", 413, -32000, transport=True)
 BODY_TYPE = Refusal("ContentTypeNotSupportedError", "CONTENT_TYPE_NOT_SUPPORTED", 415, -32005, transport=True)
+FULL = Refusal("QuotaExceededError", "QUOTA_EXCEEDED", 429, -32000)
 UNAVAILABLE = Refusal("UnavailableError", "UNAVAILABLE", 503, -32000)
 
 _MEMBERS = {"type", "title", "status", "detail", "instance", "code", "message", "reason", "trace_id"}

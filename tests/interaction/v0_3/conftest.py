@@ -59,6 +59,10 @@ python = "dragoman.agents.demo:demo"
 python = "dragoman.agents.demo:demo"
 [agents.tasks]
 python = "dragoman.agents.demo:demo"
+[agents.narrow]
+python = "{SHARED_AGENTS}:hold"
+max_runs = 1
+max_waiting = 0
 """
 
 

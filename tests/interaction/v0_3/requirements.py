@@ -159,6 +159,8 @@ generations.cancel       | forms    | SPEC W1    | a task may be cancelled in th
 generations.streams      | forms    | SPEC W1    | subscribers of both generations see the same events
 generations.lists        | seed A   | SPEC W1    | a list holds tasks of both generations
 generations.states       | seed A   | SPEC W1    | every state has a name in both, and neither takes the other's
+full.refused             | all      | SPEC 15    | a message for which there is no room is 429 and not stored
+full.open                | all      | SPEC D6    | what was accepted is answered, read and cancelled as ever
 restart.recovers         | forms    | SPEC D4    | a run that was lost goes on, and its stream shows the task anew
 card.hybrid              | base     | SPEC K3    | without a version the card is for both generations
 card.pure                | base     | SPEC K3    | with the header the card is of that version alone
