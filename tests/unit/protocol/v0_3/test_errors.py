@@ -35,6 +35,7 @@ EXPECTED = {
     "RequestTimeout": ("RequestTimeoutError", -32000, 408),
     "BodyTooLarge": ("BodyTooLargeError", -32000, 413),
     "UnsupportedMediaType": ("ContentTypeNotSupportedError", -32005, 415),
+    "QuotaExceeded": ("QuotaExceededError", -32000, 429),
     "Unavailable": ("UnavailableError", -32000, 503),
     "InternalError": ("InternalError", -32603, 500),
 }
