@@ -1,6 +1,7 @@
 """Whatever a handler raises ends its own run, says nothing of its cause, and leaves the agent able to work."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -156,6 +157,94 @@ async def test_a_handler_that_cancels_its_own_inner_task_is_not_stopped(room: En
     agent.handler(work)
     await room.start(agent)
     assert texts(await room.send(agent, "go")) == ["went on"]
+
+
+def cancelling_kinds() -> list[Callable[..., Any]]:
+    async def its_own_task(run: Run) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+        return "went on"
+
+    async def every_task(run: Run) -> str:
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(60)
+        return "went on"
+
+    async def its_group(run: Run) -> str:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(every_task(run))
+        return "went on"
+
+    return [its_own_task, every_task, its_group]
+
+
+@pytest.mark.parametrize("handler", cancelling_kinds(), ids=lambda handler: handler.__name__)
+async def test_a_run_that_something_of_a_handler_cancelled_fails_and_waits_for_nobody(
+    room: EngineRoom, handler: Callable[..., Any]
+) -> None:
+    """Nobody but the server stops a run: whoever else cancels it has made it fail, and its caller is told."""
+    agent = Agent(id="worker")
+
+    async def work(run: Run) -> str:
+        if run.text == "cancel":
+            return str(await handler(run))
+        await asyncio.sleep(60 if run.text == "bystander" else 0)
+        return "fine"
+
+    agent.handler(work)
+    await room.start(agent)
+    others = [await room.begin(agent, "bystander")] if handler.__name__ != "its_own_task" else []
+    for task_id in (await room.begin(agent, "cancel"), *others):
+        task = await room.ended(agent, task_id, seconds=2.0)
+        assert state(task) is S.FAILED
+        assert task.status.message is not None
+        assert task.status.message.text == "The agent failed while it handled the message."
+    assert texts(await room.send(agent, "still there?")) == ["fine"]
+
+
+def ending_kinds() -> list[Callable[..., Any]]:
+    def in_a_task_of_its_own() -> None:
+        async def child() -> None:
+            raise SystemExit(SECRET)
+
+        task = asyncio.ensure_future(child())
+        task.add_done_callback(lambda done: done.exception())
+
+    def interrupt_in_a_task() -> None:
+        async def child() -> None:
+            raise KeyboardInterrupt(SECRET)
+
+        task = asyncio.ensure_future(child())
+        task.add_done_callback(lambda done: done.exception())
+
+    def in_a_callback() -> None:
+        asyncio.get_running_loop().call_soon(sys.exit, SECRET)
+
+    def by_its_name() -> None:
+        asyncio.get_running_loop().stop()
+
+    return [in_a_task_of_its_own, interrupt_in_a_task, in_a_callback, by_its_name]
+
+
+@pytest.mark.parametrize("end", ending_kinds(), ids=lambda end: end.__name__)
+async def test_nothing_of_a_handler_ends_the_loop_of_its_agent(
+    room: EngineRoom, end: Callable[[], None]
+) -> None:
+    async def work(run: Run) -> str:
+        if run.text == "end":
+            end()
+        await asyncio.sleep(0.05)
+        return "fine"
+
+    agent = Agent(id="worker")
+    agent.handler(work)
+    await room.start(agent)
+    ids = [await room.begin(agent, text) for text in ("bystander", "end", "end", "after it")]
+    for task_id in ids:
+        assert texts(await room.ended(agent, task_id, seconds=2.0)) == ["fine"]
 
 
 async def test_a_startup_hook_runs_before_the_first_run_on_the_loop_of_the_handlers(room: EngineRoom) -> None:

@@ -62,6 +62,7 @@ class AgentLoop:
         self._noted: set[str] = set()
         self._notes: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._closing = False
         self._idle = threading.Event()
         self._idle.set()
         self._thread = threading.Thread(target=self._serve, name=f"agent-{agent.id}", daemon=True)
@@ -126,12 +127,18 @@ class AgentLoop:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(begin)
             ended.wait(CLOSE_SECONDS)
+            self._closing = True
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._closing:
+            # A task or callback that a handler left behind can end the loop, but not the agent: others run on it.
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                _LOG.error("something of a handler tried to end the loop of its agent", exc_info=error)
 
     def _arrive(self, runs: Sequence[RunRef]) -> None:
         for run in runs:

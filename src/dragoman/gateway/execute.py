@@ -333,7 +333,7 @@ async def execute(execution: Execution, run: Callable[[Execution], Awaitable[Non
     except Fenced:
         return
     except BaseException as error:  # whatever a handler raises is the run's failure, not the server's
-        if _is_being_stopped(error, task):
+        if _is_being_stopped(error, execution, task):
             raise
         if await execution.is_parked():
             if not _is_parting(error):
@@ -361,8 +361,11 @@ def _is_parting(error: BaseException) -> bool:
     return isinstance(error, Parked)
 
 
-def _is_being_stopped(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Tell a cancellation, or the end of the loop, from a handler that raised the same exception by itself."""
+def _is_being_stopped(error: BaseException, execution: Execution, task: asyncio.Task[Any] | None) -> bool:
+    """Tell a run that was stopped, or the end of the loop, from a handler that brought the same exception on itself.
+
+    It may have raised it, or have cancelled the task that it runs in, or that of another run.
+    """
     if not isinstance(error, asyncio.CancelledError | GeneratorExit):
         return False
     try:
@@ -372,7 +375,7 @@ def _is_being_stopped(error: BaseException, task: asyncio.Task[Any] | None) -> b
     if task is None or running is not task:
         # Thrown in from outside when nobody runs it any more: there is nothing to wait with.
         return True
-    return isinstance(error, asyncio.CancelledError) and task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError) and execution.cancelled.is_set()
 
 
 async def _end(execution: Execution, text: str) -> None:

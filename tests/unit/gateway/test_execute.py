@@ -88,7 +88,8 @@ def test_whatever_a_handler_raises_ends_its_run_without_telling_its_text(kind: t
     play(scenario())
 
 
-def test_a_handler_that_is_cancelled_from_outside_writes_nothing() -> None:
+@pytest.mark.parametrize("stopped", [True, False], ids=["by the engine", "by somebody else"])
+def test_a_handler_that_is_cancelled_writes_nothing_if_it_was_stopped_and_fails_if_not(stopped: bool) -> None:
     async def wait(execution: Execution) -> None:
         await asyncio.Event().wait()
 
@@ -96,10 +97,12 @@ def test_a_handler_that_is_cancelled_from_outside_writes_nothing() -> None:
         attempt = await begun()
         running = asyncio.ensure_future(execute(attempt.execution, wait))
         await asyncio.sleep(0)
+        if stopped:
+            attempt.execution.stop()
         running.cancel()
         await asyncio.wait([running])
-        assert running.cancelled()
-        assert attempt.done == []
+        assert running.cancelled() == stopped
+        assert [change.state for change in attempt.done] == ([] if stopped else [FAILED])
 
     play(scenario())
 
