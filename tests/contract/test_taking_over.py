@@ -27,6 +27,8 @@ from tests.contract.samples import (
 )
 
 S = TaskState
+LEASE = 15_000
+"""The lease of the stores under contract, in milliseconds."""
 
 
 def entry(ordinal: int, name: str = "pay", *, acts: int = 0, result: object = None) -> JournalEntry:
@@ -56,6 +58,44 @@ async def test_the_running_tasks_of_a_server_that_is_gone_are_lost_and_no_others
     ]
     expected.append(LostRun(scope=OTHER_TENANT, task_id=elsewhere.task_id, epoch=1, attempt=1, entered=True))
     assert sorted(lost, key=lambda run: run.task_id) == sorted(expected, key=lambda run: run.task_id)
+
+
+async def test_a_run_that_keeps_its_state_for_as_long_as_a_lease_is_quiet(home: StoreHome) -> None:
+    other = home.open()
+    await begun(other)
+    store = home.open()
+    leases = {state: await brought_to(store, state) for state in TaskState}
+    hidden = await begun(store, visible=False)
+    waiting = await begun(store)
+    await store.wait([waiting])
+    speaking, adding = await brought_to(store, S.WORKING), await brought_to(store, S.WORKING)
+    assert await store.quiet() == ()
+    home.shift_clock(LEASE - 1_000)
+    await store.append(speaking, [status(S.WORKING, "still here")])
+    await store.append(adding, [chunk("an artifact is no change of state")])
+    assert await store.quiet() == ()
+    home.shift_clock(1_001)
+    silent = {leases[S.SUBMITTED], leases[S.WORKING], hidden, adding}
+    expected = [
+        LostRun(scope=ALICE, task_id=lease.task_id, epoch=1, attempt=1, entered=True) for lease in silent
+    ]
+    expected.append(LostRun(scope=ALICE, task_id=waiting.task_id, epoch=1, attempt=1, entered=False))
+    found = await store.quiet()
+    assert sorted(found, key=lambda run: run.task_id) == sorted(expected, key=lambda run: run.task_id)
+
+
+async def test_a_run_that_was_left_lying_is_taken_up_like_a_lost_one(home: StoreHome) -> None:
+    store = home.open()
+    lease = await begun(store)
+    home.shift_clock(LEASE)
+    (run,) = await store.quiet()
+    commits = recorded(store)
+    assert await store.take_over(run)
+    (taken,) = commits[-1].runs
+    assert (taken.lease, taken.attempt) == (Lease(lease.task_id, 2), 2)
+    assert not await store.take_over(run)
+    with pytest.raises(Fenced):
+        await store.append(lease, [status(S.COMPLETED)])
 
 
 async def test_a_run_that_is_taken_over_starts_its_next_attempt(home: StoreHome) -> None:

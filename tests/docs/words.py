@@ -13,7 +13,8 @@ KEYS: Mapping[str, str] = {
     "server.drain": "How long handlers may take to end when the server stops.",
     "store.url": "`sqlite:///PATH`, the file that tasks are kept in. If empty, `dragoman.db` in the data folder.",
     "engine.kind": "What executes runs. Only `embedded`: this process.",
-    "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds.",
+    "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds, or "
+    "three times a lease if that is sooner. One whose state does not change for so long is checked to be executed.",
     "engine.sweep": "How often to look for runs that are past their deadline or were left lying, and for old tasks.",
     "engine.max_runs": "How many runs go on at a time in all agents together; further ones wait, agents taking turns.",
     "limits.body": "Bytes of a request body; at least 1024.",

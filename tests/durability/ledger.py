@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -133,6 +134,45 @@ class StoreFile:
             except sqlite3.OperationalError:
                 return False
         return True
+
+    def leave_lying(self, pattern: str, text: str, *, state: str = "SUBMITTED", attempt: int = 1) -> str:
+        """Add a run that its server holds and knows nothing of, made after the task `pattern`; return its id.
+
+        It reads as if its message had been accepted a while ago.
+        """
+        made, number = f"left-lying-{uuid.uuid4()}", STATES.index(state)
+        with self._open() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            past, future = connection.execute(
+                "SELECT now_ms - 60000, now_ms + 60000 FROM store_clock"
+            ).fetchone()
+            (payload,) = connection.execute(
+                "SELECT payload FROM event WHERE task_id = ? AND seq = 1", (pattern,)
+            ).fetchone()
+            received = json.loads(payload)
+            received["message"]["message_id"], received["message"]["parts"][0]["text"] = made, text
+            connection.execute(
+                "INSERT INTO task (id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq,"
+                " created_at, request, epoch, attempt, dispatch, owner, lease_until, deadline_at)"
+                " SELECT ?, scope_id, ?, visible, 0, ?, ?, ?, ?, ?, request, 1, ?, 'sent',"
+                " (SELECT epoch FROM server), ?, ? FROM task WHERE id = ?",
+                (made, made, number, past, number, number, past, attempt, future, future, pattern),
+            )
+            events = [received, {"c": "status", "state": 2}][:number]
+            connection.executemany(
+                "INSERT INTO event VALUES (?, ?, ?, ?, ?)",
+                [
+                    (made, seq, attempt, past, json.dumps(event, separators=(",", ":")).encode())
+                    for seq, event in enumerate(events, 1)
+                ],
+            )
+            connection.execute(
+                "UPDATE counter SET submitted = submitted + (? = 1), working = working + (? = 2)"
+                " WHERE context_id = '' AND scope_id = (SELECT scope_id FROM task WHERE id = ?)",
+                (number, number, made),
+            )
+            connection.execute("COMMIT")
+        return made
 
     def states(self) -> dict[str, str]:
         """The state of every task."""

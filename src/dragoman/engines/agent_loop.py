@@ -101,6 +101,11 @@ class AgentLoop:
             entry.execution.stop()
         self._loop.call_soon_threadsafe(self._stop, task_id, lease)
 
+    def knows(self, task_id: str) -> bool:
+        """Tell whether a run is executed here, or will be; may be called from any thread."""
+        with self._counting:
+            return task_id in self._known
+
     def leases(self) -> list[Lease]:
         """Return the leases of what is running here."""
         return [entry.execution.ref.lease for entry in list(self._running.values())]

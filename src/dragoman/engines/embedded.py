@@ -18,6 +18,9 @@ _LOG = logging.getLogger("dragoman.engine")
 SHOW_AFTER = 0.25
 """Seconds after which a run that did nothing yet shows as a WORKING task."""
 
+TAKEN_AT_ONCE = 200
+"""Lost runs that are taken over at a time: they share commits, and leave room between them for others."""
+
 _TICK = 0.1
 
 
@@ -55,11 +58,14 @@ class EmbeddedEngine:
         self._fresh: dict[str, tuple[float, Lease]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._noticed = asyncio.Event()
+        self._unserved: set[str] = set()
 
     async def start(self) -> None:
-        """Start the agents, then take over what an earlier server left unfinished."""
+        """Start the agents, then take over what an earlier server left unfinished, unless its time is over."""
         for loop in self._loops.values():
             await asyncio.to_thread(loop.start)
+        while await self._expire():
+            continue
         await self.recover()
         workers = (self._tick_worker(), self._sweep_worker(), self._stop_worker())
         self._tasks = [asyncio.create_task(worker) for worker in workers]
@@ -119,22 +125,32 @@ class EmbeddedEngine:
 
     async def recover(self) -> None:
         """Take over, or end, every run that no living server holds."""
-        for run in await self._store.lost():
-            agent = self._agents.get(run.scope.agent)
-            if agent is None:
-                continue
-            settings = agent.settings
-            if run.entered and settings.on_lost_worker == "fail":
-                await self._give_up(
-                    run, "The server was interrupted; the outcome is unknown and was not retried."
-                )
-            elif run.entered and run.attempt >= settings.max_attempts:
-                await self._give_up(
-                    run,
-                    f"The run was interrupted in each of its {run.attempt} attempts and is not tried again.",
-                )
-            elif await self._store.take_over(run):
-                _LOG.info("took over a lost run", extra={"task_id": run.task_id, "attempt": run.attempt + 1})
+        await self._take_up(await self._store.lost())
+
+    async def _take_up(self, runs: Sequence[LostRun]) -> None:
+        served = [run for run in runs if run.scope.agent in self._agents]
+        for first in range(0, len(served), TAKEN_AT_ONCE):
+            await asyncio.gather(*(self._take_up_one(run) for run in served[first : first + TAKEN_AT_ONCE]))
+        for agent_id in {run.scope.agent for run in runs} - self._agents.keys() - self._unserved:
+            self._unserved.add(agent_id)
+            _LOG.warning(
+                "unfinished runs of an agent that is not served are left as they are",
+                extra={"agent": agent_id},
+            )
+
+    async def _take_up_one(self, run: LostRun) -> None:
+        settings = self._agents[run.scope.agent].settings
+        if run.entered and settings.on_lost_worker == "fail":
+            await self._give_up(
+                run, "The server was interrupted; the outcome is unknown and was not retried."
+            )
+        elif run.entered and run.attempt >= settings.max_attempts:
+            await self._give_up(
+                run, f"The run was interrupted in each of its {run.attempt} attempts and is not tried again."
+            )
+        elif await self._store.take_over(run):
+            attempt = run.attempt + run.entered
+            _LOG.info("took over a lost run", extra={"task_id": run.task_id, "attempt": attempt})
 
     async def _give_up(self, run: LostRun, text: str) -> None:
         reveal = self._agents[run.scope.agent].settings.replies != "message"
@@ -159,15 +175,29 @@ class EmbeddedEngine:
         while True:
             await asyncio.sleep(self._sweep)
             try:
-                for event in await self._store.expire():
-                    _LOG.warning("a run passed its deadline", extra={"task_id": event.task_id})
-                    self.stop(event.task_id)
+                quiet = await self._store.quiet()
+                # When a write is answered, all that was committed before has been dispatched. So what was quiet before
+                # this one, and is unknown after it, lies where nobody will ever take it up.
+                await self._expire()
                 for event in await self._store.expire_parked(self._patience):
                     _LOG.warning("a run waited too long for its caller", extra={"task_id": event.task_id})
                     self.stop(event.task_id)
+                await self._take_up([run for run in quiet if not self._is_known(run)])
                 await self.recover()
             except Exception as error:  # the next sweep must come, whatever became of this one
                 _LOG.warning("a sweep failed: %s", type(error).__name__)
+
+    async def _expire(self) -> int:
+        """End runs that are past their deadline, and return how many."""
+        events = await self._store.expire()
+        for event in events:
+            _LOG.warning("a run passed its deadline", extra={"task_id": event.task_id})
+            self.stop(event.task_id)
+        return len(events)
+
+    def _is_known(self, run: LostRun) -> bool:
+        loop = self._loops.get(run.scope.agent)
+        return loop is not None and loop.knows(run.task_id)
 
     async def _stop_worker(self) -> None:
         while True:

@@ -105,7 +105,7 @@ class JournalEntry(Struct, frozen=True, kw_only=True):
 
 
 class LostRun(Struct, frozen=True, kw_only=True):
-    """A run whose server died or lost it; `entered` tells whether its handler may have begun."""
+    """A run whose server died or lost it, or may have; `entered` tells whether its handler may have begun."""
 
     scope: Scope
     task_id: str
@@ -253,6 +253,13 @@ class TaskStore(Protocol):
 
     async def lost(self) -> tuple[LostRun, ...]:
         """Return the runs that no living server holds."""
+        ...
+
+    async def quiet(self) -> tuple[LostRun, ...]:
+        """Return the runs that this server holds and whose tasks have kept their state for as long as a lease.
+
+        Most of them simply take their time. Those that the engine does not know of were left lying.
+        """
         ...
 
     async def take_over(self, run: LostRun) -> bool:

@@ -1,8 +1,8 @@
 """Agents that write into a ledger of their own (the file that $LEDGER names) what they do, beside what A2A shows.
 
 A first word drives them: `quick`, `sleep SECONDS`, `slow SECONDS` (telling its progress ten times a second),
-`stream CHUNKS`, `steps COUNT`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and `burn SECONDS`;
-`ask COUNT`, where the answer `hold` lets the first attempt stand still.
+`stream CHUNKS`, `steps COUNT`, `whole SECONDS`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and
+`burn SECONDS`; `ask COUNT`, where the answer `hold` lets the first attempt stand still.
 """
 
 import asyncio
@@ -35,6 +35,8 @@ talker = Agent(id="talker", replies="message", max_runs=500)
 thread = Agent(id="thread", max_runs=20)
 blocker = Agent(id="blocker")
 narrow = Agent(id="narrow", max_runs=1)
+once = Agent(id="once", on_lost_worker="fail", max_runs=1)
+twice = Agent(id="twice", max_attempts=2)
 asker = Agent(id="asker", max_runs=500)
 asker_in_thread = Agent(id="asker-in-thread", max_runs=10)
 
@@ -42,6 +44,8 @@ asker_in_thread = Agent(id="asker-in-thread", max_runs=10)
 @worker.handler
 @either.handler
 @narrow.handler
+@once.handler
+@twice.handler
 async def work(run: Run) -> str:
     note(run, "entered")
     word, number = asked(run)
@@ -57,6 +61,9 @@ async def work(run: Run) -> str:
             for step in range(int(number)):
                 await run.step(f"step {step}", lambda step=step: note(run, f"step {step}"))
                 await asyncio.sleep(0.1)
+        elif word == "whole":
+            await run.artifact(f"made in attempt {run.attempt}", name="whole")
+            await asyncio.sleep(number)
         elif word == "sleep":
             await asyncio.sleep(number)
     except (asyncio.CancelledError, Fenced):

@@ -247,10 +247,20 @@ def fenced(connection: sqlite3.Connection, leases: Sequence[Lease]) -> tuple[str
 
 def lost(connection: sqlite3.Connection, epoch: int) -> tuple[LostRun, ...]:
     """See `TaskStore.lost`: with one server a file, every running task that is not this server's."""
+    return _running(connection, "t.owner <> ?", epoch)
+
+
+def quiet(connection: sqlite3.Connection, epoch: int, lease_ms: int) -> tuple[LostRun, ...]:
+    """See `TaskStore.quiet`."""
+    since = "t.status_at <= (SELECT now_ms FROM store_clock) - ?"
+    return _running(connection, f"t.owner = ? AND {since}", epoch, lease_ms)
+
+
+def _running(connection: sqlite3.Connection, which: str, *values: int) -> tuple[LostRun, ...]:
     rows = connection.execute(
         "SELECT s.tenant, s.principal, s.agent, t.id, t.epoch, t.attempt, t.dispatch"
-        " FROM task t JOIN scope s ON s.id = t.scope_id WHERE t.state IN (1, 2) AND t.owner <> ?",
-        (epoch,),
+        f" FROM task t JOIN scope s ON s.id = t.scope_id WHERE t.state IN (1, 2) AND {which}",
+        values,
     )
     return tuple(
         LostRun(

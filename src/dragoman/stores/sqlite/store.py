@@ -70,6 +70,7 @@ class SqliteStore:
             self._ownership,
             announce=self._announce,
             tend=lambda tx: commands.renew_leases(tx, self._lease_ms),
+            tend_seconds=lease / 3,
             noticed=lambda: self._serve(self._on_noticed),
             lost=lambda: self._serve(self._on_lost),
         )
@@ -192,6 +193,10 @@ class SqliteStore:
     async def lost(self) -> tuple[LostRun, ...]:
         """See `TaskStore.lost`."""
         return self._read(lambda db: queries.lost(db, self._ownership.epoch))
+
+    async def quiet(self) -> tuple[LostRun, ...]:
+        """See `TaskStore.quiet`."""
+        return self._read(lambda db: queries.quiet(db, self._ownership.epoch, self._lease_ms))
 
     async def scopes(self) -> tuple[Scope, ...]:
         """See `TaskStore.scopes`."""

@@ -30,8 +30,9 @@ GATHER_SECONDS = 0.001
 """After a batch of at least `BUSY_BATCH`, wait this long for the next one to gather. A commit costs the same for one
 operation as for twenty: under load this takes a tenth off the CPU of a send and nothing off its rate."""
 
-_LOG = logging.getLogger("dragoman.store")
+MIN_BEAT_SECONDS = 0.05
 
+_LOG = logging.getLogger("dragoman.store")
 
 BUSY = "The task store does not answer; nothing was stored. Try again later"
 
@@ -118,6 +119,7 @@ class Writer:
         *,
         announce: Callable[[Commit], None],
         tend: Work,
+        tend_seconds: float,
         noticed: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
@@ -127,7 +129,8 @@ class Writer:
             connection: for this thread alone from now on.
             ownership: checked in every transaction.
             announce: called on the writer thread with what each commit made known.
-            tend: run every `HEARTBEAT_SECONDS` with the heartbeat (renewing leases).
+            tend: run with every heartbeat (renewing leases).
+            tend_seconds: how often that must be at least; a heartbeat comes every `HEARTBEAT_SECONDS` or sooner.
             noticed: called on the writer thread when another process (a CLI command) has written to the file.
             lost: called on the writer thread, once, when another server has taken the file.
         """
@@ -135,6 +138,7 @@ class Writer:
         self._ownership = ownership
         self._announce = announce
         self._tend = tend
+        self._beat_seconds = max(MIN_BEAT_SECONDS, min(HEARTBEAT_SECONDS, tend_seconds))
         self._noticed = noticed
         self._lost = lost
         self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
@@ -165,7 +169,7 @@ class Writer:
         return await operation.future
 
     def _work(self) -> None:
-        beat_at = time.monotonic() + HEARTBEAT_SECONDS
+        beat_at = time.monotonic() + self._beat_seconds
         running = True
         batch: list[_Operation] = []
         while running:
@@ -188,7 +192,7 @@ class Writer:
                 self._run_batch(batch)
             if time.monotonic() >= beat_at:
                 self._beat()
-                beat_at = time.monotonic() + HEARTBEAT_SECONDS
+                beat_at = time.monotonic() + self._beat_seconds
 
     def _run_batch(self, batch: list[_Operation]) -> None:
         try:
