@@ -9,13 +9,15 @@ from typing import Any
 
 import httpx2
 
+from tests.durability.dialects import HTTP, Dialect, Request, Said
+
 VERSION = {"A2A-Version": "1.0"}
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One event of a stream."""
+    """One event of a stream, in the words of 1.0."""
 
     id: int | None
     data: dict[str, Any]
@@ -28,17 +30,40 @@ class Frame:
 
 @dataclass
 class Sent:
-    """A message on its way, and what is known of it so far."""
+    """A message on its way, and what is known of it so far, in the words of 1.0.
+
+    `how` it is sent: `send`, `stream`, or `at once`, which does not wait.
+    """
 
     agent: str
     text: str
     how: str = "send"
     message_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     to_task: str = ""
+    dialect: Dialect = HTTP
     task_id: str = ""
+    replayed: bool = False
     answer: dict[str, Any] = field(default_factory=dict)
     frames: list[Frame] = field(default_factory=list)
     error: str = ""
+
+    def again(self, how: str = "", dialect: Dialect | None = None) -> "Sent":
+        """The same message, to be sent once more, perhaps in another way."""
+        return Sent(
+            self.agent,
+            self.text,
+            how or self.how,
+            message_id=self.message_id,
+            to_task=self.to_task,
+            dialect=dialect or self.dialect,
+        )
+
+    def request(self) -> Request:
+        """The request that sends it."""
+        said = Said(self.message_id, self.text, self.to_task)
+        if self.how == "stream":
+            return self.dialect.stream(self.agent, said)
+        return self.dialect.send(self.agent, said, at_once=self.how == "at once")
 
     @property
     def is_acknowledged(self) -> bool:
@@ -48,23 +73,26 @@ class Sent:
     @property
     def state(self) -> str:
         """The last state that was seen, without its prefix."""
-        seen = [self.answer.get("task", {}).get("status")]
-        seen += [next(iter(frame.data.values())).get("status") for frame in self.frames]
-        states = [status["state"].removeprefix("TASK_STATE_") for status in seen if status]
-        return states[-1] if states else ""
+        return state_of(self.answer, *(frame.data for frame in self.frames))
 
 
 def body(sent: Sent, *, at_once: bool = False) -> dict[str, Any]:
-    """The request message."""
-    message = {"messageId": sent.message_id, "role": "ROLE_USER", "parts": [{"text": sent.text}]}
-    if sent.to_task:
-        message["taskId"] = sent.to_task
-    return {"message": message} | ({"configuration": {"returnImmediately": True}} if at_once else {})
+    """The request message of 1.0."""
+    said = Said(sent.message_id, sent.text, sent.to_task)
+    document: dict[str, Any] = HTTP.send(sent.agent, said, at_once=at_once).document
+    return document
+
+
+def state_of(*seen: Mapping[str, Any]) -> str:
+    """The last state that answers or events tell of, without its prefix."""
+    statuses = [one.get("status") for document in seen for one in document.values()]
+    states = [status["state"].removeprefix("TASK_STATE_") for status in statuses if status]
+    return states[-1] if states else ""
 
 
 @contextlib.asynccontextmanager
 async def client(url: str, *, timeout: float = 60.0) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client without proxies and without a limit on connections."""
+    """A client without proxies and without a limit on connections; it speaks 1.0 where no other version is named."""
     async with httpx2.AsyncClient(
         base_url=url, headers=VERSION, limits=LIMITS, timeout=timeout, trust_env=False
     ) as made:
@@ -72,24 +100,38 @@ async def client(url: str, *, timeout: float = 60.0) -> AsyncIterator[httpx2.Asy
 
 
 async def send(http: httpx2.AsyncClient, sent: Sent) -> Sent:
-    """Send a message in its way (`send`, `stream`, or `at once`) and note all that comes back.
+    """Send a message in its way and note all that comes back.
 
     A connection that breaks is noted as `error`; what came before it stays.
     """
-    path = f"/agents/{sent.agent}/message"
     try:
         if sent.how == "stream":
-            async for frame in frames(http, "POST", f"{path}:stream", document=body(sent)):
+            async for frame in streamed(http, sent):
                 sent.frames.append(frame)
-                sent.task_id = sent.task_id or frame.data.get("task", {}).get("id", "")
         else:
-            reply = await http.post(f"{path}:send", json=body(sent, at_once=sent.how == "at once"))
-            assert reply.status_code == 200, reply.text
-            sent.answer = reply.json()
+            reply = await request(http, sent.request())
+            assert sent.dialect.reason(reply) == "", reply.text
+            sent.answer = sent.dialect.read(reply.json())
             sent.task_id = sent.answer.get("task", {}).get("id", "")
+            sent.replayed = "idempotent-replayed" in reply.headers
     except httpx2.TransportError as error:
         sent.error = type(error).__name__
     return sent
+
+
+async def request(http: httpx2.AsyncClient, made: Request) -> httpx2.Response:
+    """Send a request and return its reply, whatever its status."""
+    return await http.request(made.method, made.path, json=made.document, headers=dict(made.headers))
+
+
+async def streamed(http: httpx2.AsyncClient, sent: Sent) -> AsyncIterator[Frame]:
+    """Send a message and give the events of its stream; closing the iterator drops the connection."""
+    made = sent.request()
+    async with http.stream(made.method, made.path, json=made.document, headers=dict(made.headers)) as reply:
+        sent.replayed = "idempotent-replayed" in reply.headers
+        async for frame in read_frames(reply, sent.dialect):
+            sent.task_id = sent.task_id or frame.data.get("task", {}).get("id", "")
+            yield frame
 
 
 async def frames(
@@ -99,29 +141,59 @@ async def frames(
     *,
     document: object = None,
     headers: Mapping[str, str] | None = None,
+    dialect: Dialect = HTTP,
 ) -> AsyncIterator[Frame]:
     """The events of a stream as they come; closing the iterator drops the connection."""
     async with http.stream(method, path, json=document, headers=dict(headers or {})) as reply:
-        if reply.status_code != 200:
-            await reply.aread()
-            raise AssertionError(f"{reply.status_code}: {reply.text}")
-        assert reply.headers["content-type"] == "text/event-stream"
-        event_id: int | None = None
-        async for line in reply.aiter_lines():
-            if line.startswith("id: "):
-                event_id = int(line.removeprefix("id: "))
-            elif line.startswith("data: "):
-                yield Frame(event_id, json.loads(line.removeprefix("data: ")))
-                event_id = None
+        async for frame in read_frames(reply, dialect):
+            yield frame
+
+
+async def read_frames(reply: httpx2.Response, dialect: Dialect) -> AsyncIterator[Frame]:
+    """The events of a stream that has begun. Raises AssertionError if it was refused."""
+    if reply.headers["content-type"] != "text/event-stream":
+        await reply.aread()
+        raise AssertionError(f"{reply.status_code}: {reply.text}")
+    event_id: int | None = None
+    async for line in reply.aiter_lines():
+        if line.startswith("id: "):
+            event_id = int(line.removeprefix("id: "))
+        elif line.startswith("data: "):
+            yield Frame(event_id, dialect.read(json.loads(line.removeprefix("data: "))))
+            event_id = None
 
 
 async def subscription(
-    http: httpx2.AsyncClient, agent: str, task_id: str, *, last_event: int | None = None
+    http: httpx2.AsyncClient,
+    agent: str,
+    task_id: str,
+    *,
+    last_event: int | None = None,
+    dialect: Dialect = HTTP,
 ) -> list[Frame]:
     """All events of a subscription, to its end."""
+    return [frame async for frame in followed(http, agent, task_id, last_event=last_event, dialect=dialect)]
+
+
+def followed(
+    http: httpx2.AsyncClient,
+    agent: str,
+    task_id: str,
+    *,
+    last_event: int | None = None,
+    dialect: Dialect = HTTP,
+) -> AsyncIterator[Frame]:
+    """The events of a subscription as they come."""
     headers = {} if last_event is None else {"Last-Event-ID": str(last_event)}
-    path = f"/agents/{agent}/tasks/{task_id}:subscribe"
-    return [frame async for frame in frames(http, "POST", path, headers=headers)]
+    made = dialect.subscribe(agent, task_id)
+    return frames(
+        http,
+        made.method,
+        made.path,
+        document=made.document,
+        headers=headers | dict(made.headers),
+        dialect=dialect,
+    )
 
 
 def texts(task: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,1 @@
+"""What the tests of durability need of A2A 0.3."""
