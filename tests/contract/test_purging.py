@@ -294,6 +294,7 @@ async def test_a_large_task_is_gone_at_once_and_its_remains_step_by_step(
     step = await store.purge({S.COMPLETED: HOUR}, "")
     assert (step.tasks, bool(step.place)) == (1, True)
     assert home.left()["event"] > 1000
+    assert await store.known(acceptance(message("first", message_id="same"))) is None
     assert not await is_there(store, lease.task_id, hidden=True)
     with pytest.raises(TaskNotFound):
         await store.events(lease.task_id, 0)

@@ -63,7 +63,8 @@ def known(connection: sqlite3.Connection, acceptance: Acceptance) -> Accepted | 
     scope = acceptance.scope
     row = connection.execute(
         "SELECT digest, task_id FROM identity WHERE message_id = ? AND scope_id ="
-        " (SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?)",
+        " (SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?)"
+        " AND EXISTS (SELECT 1 FROM task WHERE id = task_id)",
         (acceptance.message.message_id, scope.tenant, scope.principal, scope.agent),
     ).fetchone()
     return accepted_from_row(row, acceptance)
