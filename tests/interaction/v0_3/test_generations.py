@@ -48,6 +48,10 @@ TWINS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"data": 5, "mediaType": "application/json"},
     ),
     (data_part({"value": {"a": 1}}), {"data": {"value": {"a": 1}}}),
+    (
+        text_part("x", metadata={"deep": [{NOTE: {}}], NOTE: {"mediaType": "a/b"}}),
+        {"text": "x", "mediaType": "a/b", "metadata": {"deep": [{NOTE: {}}]}},
+    ),
 ]
 """A part as 0.3 has it, and the same part as 1.0 has it."""
 
@@ -72,10 +76,6 @@ TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
         {"data": [1], "metadata": {"data_part_compat": False}},
         data_part({"value": [1]}, metadata={"data_part_compat": False}),
-    ),
-    (
-        {"text": "x", "mediaType": "a/b", "metadata": {"deep": [{NOTE: {}}]}},
-        text_part("x", metadata={"deep": [{NOTE: {}}]}),
     ),
 ]
 
