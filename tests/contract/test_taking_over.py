@@ -60,6 +60,14 @@ async def test_the_running_tasks_of_a_server_that_is_gone_are_lost_and_no_others
     assert sorted(lost, key=lambda run: run.task_id) == sorted(expected, key=lambda run: run.task_id)
 
 
+async def test_lost_runs_come_in_the_order_in_which_their_tasks_were_accepted(home: StoreHome) -> None:
+    store = home.open()
+    states = [S.WORKING, S.SUBMITTED, S.WORKING, S.SUBMITTED, S.SUBMITTED, S.WORKING]
+    leases = [await brought_to(store, state, deadline=1000 - at) for at, state in enumerate(states)]
+    lost = await home.open().lost()
+    assert [run.task_id for run in lost] == [lease.task_id for lease in leases]
+
+
 async def test_a_run_that_keeps_its_state_for_as_long_as_a_lease_is_quiet(home: StoreHome) -> None:
     other = home.open()
     await begun(other)

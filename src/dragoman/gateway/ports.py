@@ -252,7 +252,7 @@ class TaskStore(Protocol):
         ...
 
     async def lost(self) -> tuple[LostRun, ...]:
-        """Return the runs that no living server holds."""
+        """Return the runs that no living server holds, in the order in which their tasks were accepted."""
         ...
 
     async def quiet(self) -> tuple[LostRun, ...]:

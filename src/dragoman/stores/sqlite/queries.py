@@ -248,7 +248,7 @@ def fenced(connection: sqlite3.Connection, leases: Sequence[Lease]) -> tuple[str
 
 def lost(connection: sqlite3.Connection, epoch: int) -> tuple[LostRun, ...]:
     """See `TaskStore.lost`: with one server a file, every running task that is not this server's."""
-    return _running(connection, "t.owner <> ?", epoch)
+    return _running(connection, "t.owner <> ? ORDER BY t.id", epoch)
 
 
 def quiet(connection: sqlite3.Connection, epoch: int, lease_ms: int) -> tuple[LostRun, ...]:
