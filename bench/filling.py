@@ -28,7 +28,7 @@ from dragoman.model import (
     TextPart,
 )
 from dragoman.model.ids import new_id
-from dragoman.stores.sqlite import commands
+from dragoman.stores.sqlite import accepting, commands
 from dragoman.stores.sqlite.connection import open_writer
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -75,7 +75,7 @@ def _seed_one(transaction: Transaction, number: int) -> None:
         parts=(TextPart(text="hello"),),
         context_id=context_id(number),
     )
-    accepted = commands.accept(
+    accepted = accepting.accept(
         transaction,
         Acceptance(
             scope=Scope(LOCAL, LOCAL, "echo"),
