@@ -20,6 +20,7 @@ from dragoman.gateway import Answer, Call, Gateway
 from dragoman.model import LOCAL, Change, Message, Scope, Task, TaskEvent, TaskState
 from dragoman.model.message import text_of
 from dragoman.model.operation import CancelTask, GetTask, Operation, SendMessage
+from dragoman.stores.sqlite import Operator
 from dragoman.telemetry.logs import LogSink
 from tests.contract.samples import message
 
@@ -79,6 +80,10 @@ class EngineRoom(Protocol):
 
     async def cancel(self, agent: Agent, task_id: str) -> Task:
         """Cancel a task."""
+        ...
+
+    def cancel_elsewhere(self, agent: Agent, task_id: str) -> None:
+        """Cancel a task as another process does, and have the engine look for such runs."""
         ...
 
     async def read(self, agent: Agent, task_id: str, *, caller: str = LOCAL) -> Task:
@@ -165,6 +170,11 @@ class EmbeddedRoom(EngineRoom):
         task = await self._gateway.perform(_call(agent), Operation.CANCEL_TASK, CancelTask(task_id=task_id))
         assert isinstance(task, Task)
         return task
+
+    def cancel_elsewhere(self, agent: Agent, task_id: str) -> None:
+        with closing(Operator(self._data / "dragoman.db")) as operator:
+            operator.cancel(_call(agent).scope, task_id)
+        self.look_again()
 
     async def read(self, agent: Agent, task_id: str, *, caller: str = LOCAL) -> Task:
         task = await self._gateway.perform(_call(agent, caller), Operation.GET_TASK, GetTask(task_id=task_id))

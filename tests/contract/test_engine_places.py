@@ -280,6 +280,21 @@ async def test_cancelling_is_never_refused_and_makes_room(room: EngineRoom, gate
     assert gate.entered == ["hold", "next"]
 
 
+async def test_a_waiting_run_that_another_process_cancels_makes_room(room: EngineRoom, gate: Gate) -> None:
+    agent = gate.agent(max_runs=1, max_waiting=3)
+    await room.start(agent)
+    await held(room, gate, agent, caller="local")
+    ids = [await room.begin(agent, f"{number}") for number in range(3)]
+    with refused(room):
+        await room.begin(agent)
+    room.cancel_elsewhere(agent, ids[1])
+    await eventually(lambda: room.counts(agent) == (1, 2), what="there is room")
+    last_id = await room.begin(agent, "last")
+    gate.open.set()
+    assert texts(await room.ended(agent, last_id)) == ["last"]
+    assert gate.entered == ["hold", "0", "2", "last"]
+
+
 async def test_a_run_past_its_deadline_makes_room_though_it_was_never_entered(
     room: EngineRoom, gate: Gate
 ) -> None:

@@ -101,6 +101,10 @@ class AgentLoop:
             entry.execution.stop()
         self._loop.call_soon_threadsafe(self._stop, task_id, lease)
 
+    def review(self) -> None:
+        """Leave out those waiting runs that were stopped by another process; may be called from any thread."""
+        self._loop.call_soon_threadsafe(self._review)
+
     def knows(self, task_id: str) -> bool:
         """Tell whether a run is executed here, or will be; may be called from any thread."""
         with self._counting:
@@ -157,9 +161,11 @@ class AgentLoop:
         if waiting:
             # So that a restart does not count as an attempt for those who were never entered.
             self._noted.update(lease.task_id for lease in waiting)
-            note = self._loop.create_task(self._note(waiting))
-            self._notes.add(note)
-            note.add_done_callback(self._notes.discard)
+            self._keep(self._loop.create_task(self._note(waiting)))
+
+    def _keep(self, note: asyncio.Task[None]) -> None:
+        self._notes.add(note)
+        note.add_done_callback(self._notes.discard)
 
     def _has_entered(self, run: RunRef) -> bool:
         entry = self._running.get(run.lease.task_id)
@@ -170,6 +176,21 @@ class AgentLoop:
             await self._store.wait(leases)
         except Unavailable as error:
             _LOG.warning("waiting runs could not be noted: %s", error.message)
+
+    def _review(self) -> None:
+        if leases := self._waiting.leases():
+            self._keep(self._loop.create_task(self._drop_fenced(leases)))
+
+    async def _drop_fenced(self, leases: Sequence[Lease]) -> None:
+        try:
+            fenced = set(await self._store.fenced(leases))
+        except Unavailable as error:
+            _LOG.warning("waiting runs that were stopped elsewhere could not be looked up: %s", error.message)
+            return
+        for lease in leases:
+            if lease.task_id in fenced:
+                self._drop(self._waiting.remove(lease.task_id, lease))
+        self._check_idle()
 
     def _wake(self) -> None:
         with contextlib.suppress(RuntimeError):
@@ -239,12 +260,14 @@ class AgentLoop:
             self._part(entry)
         if lease is None:
             # Those that nobody has entered yet are simply left out.
-            dropped = self._waiting.remove(task_id) or self._returning.pop(task_id, None)
-            if dropped is not None:
-                self._places.drop(dropped)
-                self._forget(task_id)
-                self._noted.discard(task_id)
+            self._drop(self._waiting.remove(task_id) or self._returning.pop(task_id, None))
             self._check_idle()
+
+    def _drop(self, run: RunRef | None) -> None:
+        if run is not None:
+            self._places.drop(run)
+            self._forget(run.lease.task_id)
+            self._noted.discard(run.lease.task_id)
 
     def _abandon(self, entry: _Entry) -> None:
         _LOG.warning(

@@ -205,6 +205,7 @@ class EmbeddedEngine:
             self._noticed.clear()
             try:
                 for loop in self._loops.values():
+                    loop.review()
                     leases = loop.leases()
                     fenced = await self._store.fenced(leases)
                     for lease in leases:

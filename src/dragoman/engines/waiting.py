@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from dragoman.gateway.ports import RunRef
+from dragoman.gateway.ports import Lease, RunRef
 from dragoman.model import Scope
 
 
@@ -42,11 +42,15 @@ class WaitingRuns:
         else:
             del self._runs[scope]
 
-    def remove(self, task_id: str) -> RunRef | None:
-        """Take the run of a task away, wherever it stands, and return it if it was there."""
+    def leases(self) -> list[Lease]:
+        """Return the leases of all that wait."""
+        return [run.lease for runs in self._runs.values() for run in runs]
+
+    def remove(self, task_id: str, lease: Lease | None = None) -> RunRef | None:
+        """Take the run of a task away, or only one that has `lease`, and return it if it was there."""
         for scope, runs in self._runs.items():
             for place, run in enumerate(runs):
-                if run.lease.task_id == task_id:
+                if run.lease.task_id == task_id and lease in (None, run.lease):
                     del runs[place]
                     if not runs:
                         del self._runs[scope]

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 
 from dragoman.engines.waiting import WaitingRuns
+from dragoman.gateway.ports import Lease
 from tests.unit.engines.runs import run_of
 
 
@@ -54,6 +55,8 @@ def test_a_run_can_be_taken_away_from_anywhere() -> None:
         taken = waiting.remove(task_id)
         assert taken is not None and taken.lease.task_id == task_id
     assert waiting.remove("b1") is None
+    assert waiting.remove("c1", Lease("c1", 2)) is None
+    assert waiting.leases() == [Lease("a1", 1), Lease("c1", 1), Lease("c2", 1)]
     assert drained(waiting) == ["a1", "c1", "c2"]
     assert waiting.remove("a1") is None
 
