@@ -8,9 +8,10 @@ import sqlite3
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.harness.paths import SOURCE
@@ -19,6 +20,7 @@ from tests.harness.server import ServerProcess
 from tests.harness.wire import Reply, call
 
 AGENTS = Path(__file__).parent / "agents" / "ledger_agents.py"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 TERMINAL = ("COMPLETED", "FAILED", "CANCELED", "REJECTED")
 STATES = (
     *("UNSPECIFIED", "SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED"),
@@ -28,18 +30,20 @@ STATES = (
 
 
 class LedgerServer(ServerProcess):
-    """`dragoman serve` with the ledger agents. Another one may be made on the same data."""
+    """`dragoman serve` with agents that write a ledger. Another one may be made on the same data."""
 
-    def __init__(self, data: Path, *, config: str = "") -> None:
+    def __init__(
+        self, data: Path, *, config: str = "", agents: Path = AGENTS, environment: Mapping[str, str] = NOTHING
+    ) -> None:
         self.ledger = data.parent / "ledger.jsonl"
         file = data.parent / "dragoman-test.toml"
         if config:
             file.write_text(config, encoding="utf-8")
         super().__init__(
             data,
-            agents=[AGENTS],
+            agents=[agents],
             config=file if config else None,
-            environment={"LEDGER": str(self.ledger)},
+            environment={"LEDGER": str(self.ledger), **environment},
         )
         self.store = StoreFile(data / "dragoman.db")
 
@@ -173,6 +177,14 @@ class StoreFile:
             )
             connection.execute("COMMIT")
         return made
+
+    def unfinished(self) -> list[str]:
+        """The ids of the tasks that are submitted or at work."""
+        return [task_id for (task_id,) in self.rows("SELECT id FROM task WHERE state IN (1, 2)")]
+
+    def finished(self) -> set[str]:
+        """The ids of the tasks that are finished."""
+        return {task_id for (task_id,) in self.rows("SELECT id FROM task WHERE state IN (3, 4, 5, 7)")}
 
     def states(self) -> dict[str, str]:
         """The state of every task."""
