@@ -34,6 +34,7 @@ class Dialect:
 
     name: str
     generation: str
+    extension_header = "A2A-Extensions"
 
     def send(self, agent: str, said: Said, *, at_once: bool = False) -> Request:
         """SendMessage; with `at_once` not waiting for the end."""

@@ -39,17 +39,3 @@ async def test_two_hundred_sends_at_once_half_of_them_streams_all_complete(stand
     ids = {message.task_id for message in messages}
     for what in ("entered", "left"):
         assert sum(line["task"] in ids for line in standing.noted(what=what)) == 200
-
-
-async def test_fifty_equal_messages_over_http_are_one_run(standing: LedgerServer) -> None:
-    first = Sent("worker", "slow 0.5")
-    hows = ("send", "stream", "at once")
-    messages = [
-        Sent("worker", "slow 0.5", hows[number % 3], message_id=first.message_id) for number in range(50)
-    ]
-    async with client(standing.url) as http:
-        await asyncio.gather(*(send(http, message) for message in messages))
-    assert len({message.task_id for message in messages}) == 1
-    assert {message.state for message in messages if message.how != "at once"} == {"COMPLETED"}
-    assert len(standing.noted(what="entered", task=messages[0].task_id)) == 1
-    standing.store.check()

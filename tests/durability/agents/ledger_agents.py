@@ -37,6 +37,7 @@ blocker = Agent(id="blocker")
 narrow = Agent(id="narrow", max_runs=1)
 once = Agent(id="once", on_lost_worker="fail", max_runs=1)
 twice = Agent(id="twice", max_attempts=2)
+on_request = Agent(id="on-request", idempotency="requested")
 asker = Agent(id="asker", max_runs=500)
 asker_in_thread = Agent(id="asker-in-thread", max_runs=10)
 
@@ -46,6 +47,7 @@ asker_in_thread = Agent(id="asker-in-thread", max_runs=10)
 @narrow.handler
 @once.handler
 @twice.handler
+@on_request.handler
 async def work(run: Run) -> str:
     note(run, "entered")
     word, number = asked(run)

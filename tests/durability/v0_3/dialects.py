@@ -8,6 +8,8 @@ import httpx2
 
 from tests.durability.dialects import Dialect, Http, Rpc, Said, targets
 
+EXTENSIONS = "X-A2A-Extensions"
+
 
 def _message(said: Said) -> dict[str, Any]:
     part = {"kind": "text", "text": said.text}
@@ -43,6 +45,7 @@ class Alias(Http):
 
     name = "0.3 HTTP"
     generation = "0.3"
+    extension_header = EXTENSIONS
     headers: Mapping[str, str] = MappingProxyType({"A2A-Version": "0.3"})
     mount = "/v1"
 
@@ -67,6 +70,7 @@ class Official(Http):
 
     name = "0.3 ProtoJSON"
     generation = "0.3"
+    extension_header = EXTENSIONS
     headers: Mapping[str, str] = MappingProxyType({"A2A-Version": "0.3"})
     mount = "/v1/v1"
 
@@ -103,6 +107,7 @@ class OldRpc(Rpc):
 
     name = "0.3 JSON-RPC"
     generation = "0.3"
+    extension_header = EXTENSIONS
     headers: Mapping[str, str] = MappingProxyType({"A2A-Version": "0.3"})
     methods: Mapping[str, str] = MappingProxyType(
         {
