@@ -1,5 +1,6 @@
 """Callers of a server, many at a time: sends, streams, and what came of each."""
 
+import asyncio
 import contextlib
 import json
 import uuid
@@ -26,6 +27,14 @@ class Frame:
     def kind(self) -> str:
         """`task`, `message`, `statusUpdate` or `artifactUpdate`."""
         return next(iter(self.data))
+
+
+class Refused(AssertionError):
+    """A stream was refused, which most tests do not expect; `reason` says why."""
+
+    def __init__(self, reason: str, reply: httpx2.Response) -> None:
+        super().__init__(f"{reply.status_code}: {reply.text}")
+        self.reason = reason
 
 
 @dataclass
@@ -150,10 +159,10 @@ async def frames(
 
 
 async def read_frames(reply: httpx2.Response, dialect: Dialect) -> AsyncIterator[Frame]:
-    """The events of a stream that has begun. Raises AssertionError if it was refused."""
+    """The events of a stream that has begun. Raises `Refused` if it was refused."""
     if reply.headers["content-type"] != "text/event-stream":
         await reply.aread()
-        raise AssertionError(f"{reply.status_code}: {reply.text}")
+        raise Refused(dialect.reason(reply), reply)
     event_id: int | None = None
     async for line in reply.aiter_lines():
         if line.startswith("id: "):
@@ -194,6 +203,18 @@ def followed(
         headers=headers | dict(made.headers),
         dialect=dialect,
     )
+
+
+async def connected(url: str, made: Request) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection of its own on which a request was sent, and nothing was read yet. To be dropped by its writer."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    body = json.dumps(made.document).encode()
+    lines = [f"{made.method} {made.path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json"]
+    lines += [f"{name}: {value}" for name, value in made.headers.items()]
+    writer.write("\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body)
+    await writer.drain()
+    return reader, writer
 
 
 def texts(task: Mapping[str, Any]) -> list[str]:

@@ -25,8 +25,8 @@ def note(run: Run | BlockingRun, what: str) -> None:
 
 
 def asked(run: Run | BlockingRun) -> tuple[str, float]:
-    word, _, number = run.text.partition(" ")
-    return word, float(number or 0)
+    word, number = [*run.text.split()[:2], "0"][:2]
+    return word, float(number)
 
 
 worker = Agent(id="worker", max_runs=500)
