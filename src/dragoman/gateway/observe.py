@@ -3,6 +3,9 @@
 The event log in the store is the truth. An observer registers first, then takes a snapshot, then follows what is
 committed after it; what it is handed in memory is only a short cut, and whatever is missing there is read from the
 store. An observer that falls behind loses its buffer, not its place: it goes on from a new snapshot.
+
+Waking an observer costs the serving loop what its stream then does. A commit that thousands follow wakes them a few at
+a time, so that the loop gets round to others between them.
 """
 
 import asyncio
@@ -19,16 +22,30 @@ from dragoman.model.message import Part
 MAX_EVENTS = 256
 MAX_BYTES = 4 * 1024 * 1024
 """What an observer may have waiting before it is sent back to a snapshot."""
+WAKES = 16
+"""Observers of a crowd that are woken in one turn of the serving loop at most."""
 
 
 class Observer:
     """A place in the event log of one task. Use it as a context manager, on the serving loop."""
 
-    __slots__ = ("_buffer", "_bytes", "_hub", "_overflowed", "_stale", "_waiter", "task_id")
+    __slots__ = (
+        "_buffer",
+        "_bytes",
+        "_hub",
+        "_overflowed",
+        "_queued",
+        "_stale",
+        "_streams",
+        "_waiter",
+        "task_id",
+    )
 
-    def __init__(self, hub: "Hub", task_id: str) -> None:
+    def __init__(self, hub: "Hub", task_id: str, *, streams: bool) -> None:
         self.task_id = task_id
         self._hub = hub
+        self._streams = streams
+        self._queued = False
         self._buffer: deque[Committed] = deque()
         self._bytes = 0
         self._overflowed = False
@@ -60,14 +77,24 @@ class Observer:
             if len(self._buffer) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._buffer) > 1):
                 self._buffer.clear()
                 self._overflowed = True
-        self._wake()
+        self._call()
 
     def look_again(self) -> None:
         """Have the store looked at, because events may have been missed; called by the hub."""
         self._stale = True
-        self._wake()
+        self._call()
 
-    def _wake(self) -> None:
+    def _call(self) -> None:
+        if self._waiter is None or self._waiter.done() or self._queued:
+            return
+        if self._streams:
+            self._queued = self._hub.queue(self)
+        if not self._queued:
+            self.wake()
+
+    def wake(self) -> None:
+        """Have whoever waits for events look for them; called by the hub."""
+        self._queued = False
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -104,7 +131,7 @@ class Observer:
 
     async def _wait(self, loop: asyncio.AbstractEventLoop, timeout: float | None) -> None:
         waiter = self._waiter = loop.create_future()
-        timer = loop.call_later(timeout, self._wake) if timeout is not None else None
+        timer = loop.call_later(timeout, self.wake) if timeout is not None else None
         try:
             await waiter
         finally:
@@ -118,10 +145,15 @@ class Hub:
 
     def __init__(self) -> None:
         self._observers: dict[str, set[Observer]] = {}
+        self._woken = 0
+        self._queue: deque[Observer] = deque()
 
-    def observe(self, task_id: str) -> Observer:
-        """Return an observer of a task, to be entered before the snapshot is taken."""
-        return Observer(self, task_id)
+    def observe(self, task_id: str, *, streams: bool = False) -> Observer:
+        """Return an observer of a task, to be entered before the snapshot is taken.
+
+        One that `streams` may be one of a crowd and have to wait for its turn.
+        """
+        return Observer(self, task_id, streams=streams)
 
     def attach(self, observer: Observer) -> None:
         """Begin to hand events to an observer."""
@@ -143,6 +175,23 @@ class Hub:
                 item = committed(event)
                 for observer in observers:
                     observer.push(item)
+
+    def queue(self, observer: Observer) -> bool:
+        """Have an observer woken when it is its turn; false if that is now."""
+        if self._queue or self._woken >= WAKES:
+            self._queue.append(observer)
+            return True
+        if not self._woken:
+            asyncio.get_running_loop().call_soon(self._turn)
+        self._woken += 1
+        return False
+
+    def _turn(self) -> None:
+        self._woken = min(WAKES, len(self._queue))
+        for _ in range(self._woken):
+            self._queue.popleft().wake()
+        if self._woken:
+            asyncio.get_running_loop().call_soon(self._turn)
 
     def look_again(self) -> None:
         """Have every observer look at the store: another process may have written to it."""

@@ -72,14 +72,14 @@ class Sender:
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
         acceptance = await self._acceptance(call, request)
-        observer = self._hub.observe(acceptance.task_id).attach()
+        observer = self._hub.observe(acceptance.task_id, streams=True).attach()
         try:
             accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
             else:
                 observer.detach()
-                observer = self._hub.observe(accepted.task_id).attach()
+                observer = self._hub.observe(accepted.task_id, streams=True).attach()
                 fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
         except BaseException:
             observer.detach()

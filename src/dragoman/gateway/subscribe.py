@@ -33,7 +33,7 @@ class Subscriber:
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use GetTask")
-        observer = self._hub.observe(request.task_id).attach()
+        observer = self._hub.observe(request.task_id, streams=True).attach()
         try:
             fold = await self._store.read(call.scope, request.task_id)
             after = request.last_event

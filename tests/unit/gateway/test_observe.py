@@ -1,12 +1,13 @@
 """Observers: every committed event, in order and once, whatever the hub has missed."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 import pytest
 
 from dragoman.gateway.call import Committed
-from dragoman.gateway.observe import MAX_BYTES, MAX_EVENTS, Hub, Observer, committed
+from dragoman.gateway.observe import MAX_BYTES, MAX_EVENTS, WAKES, Hub, Observer, committed
 from dragoman.model import (
     Artifact,
     ArtifactChunk,
@@ -228,6 +229,82 @@ def test_a_wait_that_is_given_up_leaves_the_events_for_the_next() -> None:
             await asyncio.wait([waiting])
             hub.publish([event(1)])
             return numbers(await observer.next(kept, 0))
+
+    assert asyncio.run(scenario()) == [1]
+
+
+@pytest.mark.parametrize("wake", ["publish", "look_again"])
+def test_a_crowd_is_woken_a_few_at_a_time_and_lets_others_between(wake: str) -> None:
+    """Each is woken in the order in which they came, and with all that has happened meanwhile."""
+    hub, kept = Hub(), store(1, 2)
+    count = 10 * WAKES + 3
+    woken: list[int] = []
+
+    async def watch(number: int, observer: Observer) -> None:
+        after = 0
+        while after < 2:
+            batch = await observer.next(kept, after)
+            assert batch
+            after = batch[-1].event.seq
+        woken.append(number)
+
+    async def scenario() -> None:
+        observers = [hub.observe("t", streams=True).attach() for _ in range(count)]
+        watching = [asyncio.create_task(watch(*numbered)) for numbered in enumerate(observers)]
+        await asyncio.sleep(0)
+        if wake == "publish":
+            hub.publish([event(1)])
+            hub.publish([event(2)])
+        else:
+            hub.look_again()
+        turns = [0]
+        while len(woken) < count:
+            await asyncio.sleep(0)
+            turns.append(len(woken))
+        assert max(after - before for before, after in itertools.pairwise(turns)) <= WAKES
+        await asyncio.gather(*watching)
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+    assert sorted(woken) == list(range(count))
+
+
+def test_who_waits_for_an_answer_does_not_queue_behind_a_crowd() -> None:
+    hub, kept = Hub(), store()
+
+    async def scenario() -> list[int]:
+        crowd = [hub.observe("t", streams=True).attach() for _ in range(100 * WAKES)]
+        watching = [asyncio.create_task(observer.next(kept, 0)) for observer in crowd]
+        waiting = [asyncio.create_task(hub.observe("t").attach().next(kept, 0)) for _ in range(2 * WAKES)]
+        await asyncio.sleep(0)
+        hub.publish([event(1)])
+        await asyncio.wait_for(asyncio.gather(*waiting), 10)
+        ahead = sum(one.done() for one in watching)
+        await asyncio.gather(*watching)
+        return [ahead]
+
+    (ahead,) = asyncio.run(scenario())
+    assert ahead <= 4 * WAKES
+
+
+def test_an_observer_that_leaves_or_is_woken_by_its_time_loses_nothing_in_the_queue() -> None:
+    hub, kept = Hub(), store()
+
+    async def scenario() -> list[int] | None:
+        crowd = [hub.observe("t", streams=True).attach() for _ in range(4 * WAKES)]
+        watching = [asyncio.create_task(observer.next(kept, 0)) for observer in crowd[:-1]]
+        last = crowd[-1]
+        timed = asyncio.create_task(last.next(kept, 0, 0.0))
+        assert await timed == ()
+        again = asyncio.create_task(last.next(kept, 0))
+        await asyncio.sleep(0)
+        hub.publish([event(1)])
+        for observer in crowd[1:-1]:
+            observer.detach()
+        found = numbers(await asyncio.wait_for(again, 10))
+        hub.publish([event(2)])
+        assert numbers(await last.next(kept, 1)) == [2]
+        await asyncio.gather(*watching)
+        return found
 
     assert asyncio.run(scenario()) == [1]
 
