@@ -1,60 +1,21 @@
 """A handler that blocks its own loop, or burns its thread: nobody else feels it, and its run stays its own."""
 
 import asyncio
-import math
 import time
-from dataclasses import dataclass
 
-import httpx2
 import pytest
 
 from tests.durability.callers import Sent, client, send
+from tests.durability.latencies import Latencies, is_as_before, measured
 from tests.durability.ledger import LedgerServer
 
-SENDS = 150
-CALLERS = 3
 TRIES = 4
-FLOOR = 0.020
-"""Seconds that a p99 may differ by chance on a busy machine."""
 
 CONFIG = """
 [engine]
 lease = "1s"
 sweep = "200ms"
 """
-
-
-@dataclass
-class Latencies:
-    """What callers of another agent, and of /healthz, waited."""
-
-    p99: float
-    slowest_health: float
-
-
-async def measured(http: httpx2.AsyncClient) -> Latencies:
-    """Send to an agent from a few callers at once, while somebody asks for the server's health."""
-    took: list[float] = []
-    health: list[float] = []
-
-    async def calls() -> None:
-        for _ in range(SENDS // CALLERS):
-            began = time.perf_counter()
-            sent = await send(http, Sent("worker", "quick"))
-            took.append(time.perf_counter() - began)
-            assert sent.state == "COMPLETED"
-
-    async def asks() -> None:
-        while len(took) < SENDS:
-            began = time.perf_counter()
-            reply = await http.get("/healthz")
-            health.append(time.perf_counter() - began)
-            assert reply.status_code == 200
-            await asyncio.sleep(0.02)
-
-    await asyncio.gather(asks(), *(calls() for _ in range(CALLERS)))
-    took.sort()
-    return Latencies(took[math.ceil(len(took) * 0.99) - 1], max(health))
 
 
 @pytest.mark.parametrize("how", ["block", pytest.param("burn", marks=pytest.mark.soak)])
@@ -89,12 +50,6 @@ async def test_a_handler_that_does_not_let_go_leaves_other_agents_as_they_were(
         )
         # Submitted and canceled; working between them, unless all this took less than a quarter of a second.
         assert events in ([(2, 1)], [(3, 1)])
-
-
-def is_as_before(now: Latencies, quiet: list[Latencies]) -> bool:
-    """Whether callers waited at most twice as long as before, and /healthz was quick."""
-    before = max(latencies.p99 for latencies in quiet)
-    return now.p99 <= max(2 * before, before + FLOOR) and now.slowest_health < 0.25
 
 
 async def test_a_blocked_loop_loses_no_lease_however_short(server: LedgerServer) -> None:

@@ -2,7 +2,9 @@
 
 A first word drives them: `quick`, `sleep SECONDS`, `slow SECONDS` (telling its progress ten times a second),
 `stream CHUNKS`, `steps COUNT`, `whole SECONDS`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and
-`burn SECONDS`; `ask COUNT`, where the answer `hold` lets the first attempt stand still.
+`burn SECONDS`; `ask COUNT`, where the answer `hold` lets the first attempt stand still. At the agent `crowded`
+`gate NAME` (until there is a file whose name ends so, for all who wait for it at the same moment), `beat NAME SECONDS`
+(until then, telling its progress each SECONDS) and `flood PIECES` (of 128 KiB, 40 a second).
 """
 
 import asyncio
@@ -34,6 +36,7 @@ either = Agent(id="either", replies="either", max_runs=500)
 talker = Agent(id="talker", replies="message", max_runs=500)
 thread = Agent(id="thread", max_runs=20)
 blocker = Agent(id="blocker")
+crowded = Agent(id="crowded", max_runs=2000)
 narrow = Agent(id="narrow", max_runs=1)
 once = Agent(id="once", on_lost_worker="fail", max_runs=1)
 twice = Agent(id="twice", max_attempts=2)
@@ -151,3 +154,32 @@ def ask_in_thread(run: BlockingRun) -> Iterator[str]:
             run.wait_cancelled(20)
     note(run, "left")
     yield "end"
+
+
+gates: dict[str, asyncio.Task[None]] = {}
+
+
+async def opened(name: str) -> None:
+    """Wait for a file; one look for all."""
+    while not os.path.exists(f"{os.environ['LEDGER']}.{name}"):  # a moment's look
+        await asyncio.sleep(0.005)
+
+
+@crowded.handler
+async def be_crowded(run: Run) -> str:
+    note(run, "entered")
+    word, number, *more = run.text.split()
+    if word in ("gate", "beat"):
+        if number not in gates:
+            gates[number] = asyncio.ensure_future(opened(number))
+        while not gates[number].done():
+            if word == "beat":
+                await run.working()
+            await asyncio.wait([gates[number]], timeout=float(more[0]) if more else None)
+    elif word == "flood":
+        flood = await run.artifact("begins", name="flood", last=False)
+        for piece in range(int(number)):
+            await run.append(flood, f"{piece:08}" * 16384)
+            await asyncio.sleep(0.025)
+    note(run, "left")
+    return f"{word} done"

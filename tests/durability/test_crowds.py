@@ -1,0 +1,187 @@
+"""Many who end at once, who watch, or who stop reading: nobody else is slowed, and each gets all that is theirs."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from tests.durability.callers import Frame, Sent, client, send, state_of, subscription, texts
+from tests.durability.dialects import HTTP
+from tests.durability.latencies import Latencies, is_as_before, measured
+from tests.durability.ledger import LedgerServer
+from tests.harness.paths import CHECKOUT
+from tests.harness.polling import until
+
+TRIES = 4
+"""Measurements that a busy machine may spoil, but for one."""
+
+
+def open_gate(server: LedgerServer, name: str) -> None:
+    """Let all runs go on that wait for a gate."""
+    server.ledger.with_name(f"{server.ledger.name}.{name}").touch()
+
+
+async def test_forty_runs_that_end_together_slow_nobody_down(standing: LedgerServer) -> None:
+    """Sent without waiting, and read by nobody but a few who wait for them."""
+    beside: list[Latencies] = []
+    async with client(standing.url) as http:
+        await measured(http)
+        quiet = [await measured(http) for _ in range(2)]
+        for number in range(TRIES):
+            gate = f"forty-{number}-{os.getpid()}"
+            runs = [await send(http, Sent("crowded", f"gate {gate}", "at once")) for _ in range(40)]
+            waiting = [asyncio.ensure_future(subscription(http, "crowded", one.task_id)) for one in runs[:10]]
+            until(
+                lambda tasks=frozenset(one.task_id for one in runs): (
+                    sum(line["task"] in tasks for line in standing.noted(what="entered", agent="crowded"))
+                    == 40
+                ),
+                what="all forty wait at the gate",
+            )
+            asyncio.get_running_loop().call_later(0.1, open_gate, standing, gate)
+            beside.append(await measured(http))
+            for seen in await asyncio.gather(*waiting):
+                assert state_of(seen[-1].data) == "COMPLETED"
+            states = standing.store.states()
+            assert {states[one.task_id] for one in runs} == {"COMPLETED"}
+            if is_as_before(beside[-1], quiet):
+                break
+    assert is_as_before(beside[-1], quiet), f"alone: {quiet}, beside them: {beside}"
+    standing.store.check()
+
+
+STOPPED = 10
+PIECES = 90
+MEBIBYTE = 1024 * 1024
+
+
+@contextlib.asynccontextmanager
+async def stopped_reader(server: LedgerServer, task_id: str) -> AsyncIterator[socket.socket]:
+    """A connection that subscribes and reads nothing, with as little room for what it is sent as it can have."""
+    made = HTTP.subscribe("crowded", task_id)
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(reader, (host, int(port)))
+        head = f"{made.method} {made.path} HTTP/1.1\r\nHost: {host}\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n"
+        await loop.sock_sendall(reader, head.encode())
+        yield reader
+
+
+async def test_readers_that_stop_reading_slow_nobody_down_and_miss_nothing(standing: LedgerServer) -> None:
+    """Their stream is longer than what is kept for them, so they go on from a snapshot when they read on."""
+    beside: list[Latencies] = []
+    async with client(standing.url) as http, contextlib.AsyncExitStack() as stack:
+
+        async def flood() -> tuple[Sent, asyncio.Task[list[Frame]]]:
+            sent = await send(http, Sent("crowded", f"flood {PIECES}", "at once"))
+            return sent, asyncio.ensure_future(subscription(http, "crowded", sent.task_id))
+
+        await measured(http, sends=60)
+        _, reading = await flood()
+        quiet = [await measured(http, sends=60)]
+        while not reading.done():
+            quiet.append(await measured(http, sends=60))
+        await reading
+        held = standing.rss_bytes()
+        sent, reading = await flood()
+        readers = [
+            await stack.enter_async_context(stopped_reader(standing, sent.task_id)) for _ in range(STOPPED)
+        ]
+        while not reading.done():
+            beside.append(await measured(http, sends=60))
+        assert any(is_as_before(one, quiet) for one in beside), f"alone: {quiet}, beside them: {beside}"
+        assert standing.rss_bytes() - held < STOPPED * 16 * MEBIBYTE
+        frames = await reading
+        assert len(frames) >= PIECES and state_of(frames[-1].data) == "COMPLETED"
+        await asyncio.gather(*(see_read_on(reader) for reader in readers))
+
+
+async def see_read_on(reader: socket.socket) -> None:
+    """See that a reader that reads on is shown the whole, and the end."""
+    stream, writer = await asyncio.open_connection(sock=reader.dup(), limit=64 * MEBIBYTE)
+    frames = [json.loads(line[6:]) async for line in stream if line.startswith(b"data: ")]
+    writer.close()
+    snapshots = [number for number, frame in enumerate(frames) if "task" in frame]
+    assert len(snapshots) > 1, "it had not fallen behind"
+    text = "".join(texts(frames[snapshots[-1]]["task"]))
+    for frame in frames[snapshots[-1] + 1 :]:
+        if "artifactUpdate" in frame:
+            text += "".join(part["text"] for part in frame["artifactUpdate"]["artifact"]["parts"])
+    assert text == "begins" + "".join(f"{piece:08}" * 16384 for piece in range(PIECES)) + "flood done"
+    assert state_of(*frames) == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("observers", "tasks", "every"),
+    [
+        (400, 40, 0.5),
+        pytest.param(10_000, 1_000, 10.0, marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+    ],
+)
+async def test_a_crowd_of_observers_slows_nobody_down_and_sees_every_event(
+    server: LedgerServer, observers: int, tasks: int, every: float
+) -> None:
+    """The tasks tell their progress all the time, with and without observers. All end at once in the end."""
+    server.start()
+    beside: list[Latencies] = []
+    async with client(server.url) as http:
+        running: list[Sent] = []
+
+        async def begin() -> None:
+            while len(running) < tasks:
+                running.append(sent := Sent("crowded", f"beat end {every}", "at once"))
+                await send(http, sent)
+
+        await asyncio.gather(*(begin() for _ in range(10)))
+        await measured(http)
+        quiet = [await measured(http) for _ in range(2)]
+        before = server.rss_bytes()
+        async with crowd(server, observers, [sent.task_id for sent in running]) as (attached, report):
+            held = server.rss_bytes() - before
+            for _ in range(TRIES):
+                beside.append(await measured(http))
+                if is_as_before(beside[-1], quiet):
+                    break
+            open_gate(server, "end")
+            at_the_end = await measured(http)
+            seen = json.loads(await report)
+    print(f"attached in {attached} s, {held / observers / 1024:.1f} KiB each")
+    print(f"alone: {quiet}; beside them: {beside}; at the end: {at_the_end}")
+    assert seen == {"COMPLETED": observers}
+    assert is_as_before(beside[-1], quiet), f"alone: {quiet}, beside them: {beside}"
+    # As many streams end as the machine can write: it is busy, but not with them alone.
+    assert at_the_end.p99 < max(one.p99 for one in quiet) + 0.5
+    server.store.check()
+
+
+@contextlib.asynccontextmanager
+async def crowd(
+    server: LedgerServer, observers: int, task_ids: Sequence[str]
+) -> AsyncIterator[tuple[str, asyncio.Future[bytes]]]:
+    """Many observers in a process of their own: how long they took to attach, and what they report in the end."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.durability.crowd", server.url, "crowded", f"{observers}"),
+        cwd=CHECKOUT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("\n".join(task_ids).encode())
+        process.stdin.write_eof()
+        attached = (await process.stdout.readline()).decode().split()
+        assert attached[0] == "attached"
+        yield attached[1], asyncio.ensure_future(process.stdout.readline())
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
