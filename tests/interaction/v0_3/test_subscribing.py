@@ -106,9 +106,9 @@ def test_a_question_seen_by_a_subscription_is_not_final(caller: Caller, kinds: C
     """The stream of the send ends there, the subscription beside it does not: `final` differs between the two."""
     agent = caller.to("asks")
     with agent.open("SendStreamingMessage", send_params("begin")) as stream:
-        task_id = stream.next().value["id"]
-        headers = {"Last-Event-ID": "1"}
-        with kinds.to("asks").open("SubscribeToTask", {"id": task_id}, headers=headers) as following:
+        first = stream.next()
+        params, headers = {"id": first.value["id"]}, {"Last-Event-ID": str(first.id)}
+        with kinds.to("asks").open("SubscribeToTask", params, headers=headers) as following:
             sending = stream.rest()
             seen: list[Item] = []
             for item in following.items():
