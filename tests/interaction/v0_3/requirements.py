@@ -162,6 +162,7 @@ generations.states       | seed A   | SPEC W1    | every state has a name in bot
 full.refused             | all      | SPEC 15    | a message for which there is no room is 429 and not stored
 full.open                | all      | SPEC D6    | what was accepted is answered, read and cancelled as ever
 restart.recovers         | forms    | SPEC D4    | a run that was lost goes on, and its stream shows the task anew
+store.fails              | all      | SPEC 7     | a store that fails is 503 at once, and nothing is lost
 card.hybrid              | base     | SPEC K3    | without a version the card is for both generations
 card.pure                | base     | SPEC K3    | with the header the card is of that version alone
 card.places              | base     | SPEC K3    | every place of 0.3 has the pure 0.3 card, at /card too

@@ -37,7 +37,7 @@ def over(node: ast.FunctionDef) -> Iterator[str]:
     yield from by_fixture(BY_FIXTURE)(node)
     if "crashing" in [argument.arg for argument in node.args.args]:
         named = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-        yield from GROUPS["forms"] if "FORMS" in named else ()
+        yield from GROUPS["forms"] if "FORMS" in named else GROUPS["all"]
 
 
 def found() -> Iterator[Proof]:

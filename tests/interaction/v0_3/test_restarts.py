@@ -1,5 +1,6 @@
-"""After the end of a server: a message is still the same one, and a run that was lost goes on."""
+"""A server that is killed, or that cannot store anything: what callers of 0.3 are told, and that nothing is lost."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from tests.harness.server import ServerProcess
 from tests.interaction import answers as newer_answers
 from tests.interaction.callers import HttpCaller, RpcCaller
 from tests.interaction.conftest import AGENTS
-from tests.interaction.v0_3.callers import FORMS, PLACES, PROTO, Caller
+from tests.interaction.rows import Rows
+from tests.interaction.test_failures import broken_store
+from tests.interaction.v0_3.answers import UNAVAILABLE, check_response, refused
+from tests.interaction.v0_3.callers import FORMS, PLACES, PROTO, RPC, Caller
 from tests.interaction.v0_3.messages import ended, send_params, sent, state_of, texts
 from tests.interaction.v0_3.requirements import covers
 from tests.interaction.v0_3.test_idempotency import newer_params
@@ -56,3 +60,25 @@ def test_a_message_is_the_same_after_a_crash_and_its_run_goes_on(
         assert [item.final for item in items] == [False] * (len(items) - 1) + [True]
         assert items[-1].value["status"] == task["status"]
     assert sent(Caller(PROTO, client, crashing.url, "seen"))["status"]["state"] == "completed"
+
+
+@covers("store.fails")
+def test_a_store_that_fails_is_told_in_the_form_of_each_place_and_nothing_is_lost(
+    crashing: ServerProcess, client: httpx2.Client
+) -> None:
+    rows = Rows(crashing.data)
+    callers = [Caller(place, client, crashing.url, "seen") for place in PLACES]
+    params = [send_params() for _ in callers]
+    with rows.unchanged(), broken_store(crashing):
+        for caller, sending in zip(callers, params, strict=True):
+            for operation in ("SendMessage", "SendStreamingMessage"):
+                reply = caller.call(operation, sending)
+                refused(reply, UNAVAILABLE, identifier=1)
+                assert int(reply.headers["retry-after"]) > 0
+        streaming = Caller(RPC, client, crashing.url, "seen")
+        reply = streaming.call("SendStreamingMessage", params[0], headers={"Accept": "text/event-stream"})
+        assert (reply.content_type, int(reply.headers["retry-after"]) > 0) == ("text/event-stream", True)
+        check_response(json.loads(reply.body.removeprefix(b"data: ")), UNAVAILABLE, identifier=1)
+    for caller, sending in zip(callers, params, strict=True):
+        reply = caller.call("SendMessage", sending)
+        assert (reply.is_replay, reply.value["status"]["state"]) == (False, "completed")
