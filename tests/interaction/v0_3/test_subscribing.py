@@ -152,13 +152,13 @@ def test_a_last_event_id_that_is_none_of_the_task_starts_from_a_snapshot(
 
 
 @covers("subscribe.resume")
-def test_a_stream_dropped_between_chunks_is_resumed_without_loss_or_repetition(caller: Caller) -> None:
-    with caller.open("SendStreamingMessage", send_params("slow 0.4")) as stream:
+def test_a_stream_dropped_between_chunks_is_resumed_without_loss_or_repetition(form: Caller) -> None:
+    with form.open("SendStreamingMessage", send_params("slow 0.4")) as stream:
         before = [stream.next() for _ in range(2)]
     headers = {"Last-Event-ID": str(before[-1].id)}
-    with caller.open("SubscribeToTask", {"id": before[0].value["id"]}, headers=headers) as stream:
+    with form.open("SubscribeToTask", {"id": before[0].value["id"]}, headers=headers) as stream:
         after = stream.rest()
     numbers = [item.id or 0 for item in (*before, *after)]
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
-    task = got(caller, before[0].value["id"])
+    task = got(form, before[0].value["id"])
     assert folded([*before, *after])["artifacts"] == task["artifacts"]
