@@ -69,6 +69,10 @@ class LedgerServer(ServerProcess):
             seconds=seconds,
         )
 
+    def open_gate(self, name: str) -> None:
+        """Let all runs of the agent `crowded` go on that wait for this gate."""
+        self.ledger.with_name(f"{self.ledger.name}.{name}").touch()
+
     def get(self, agent: str, task_id: str) -> Reply:
         """GetTask."""
         return call("GET", f"{self.url}/agents/{agent}/tasks/{task_id}")

@@ -21,11 +21,6 @@ TRIES = 4
 """Measurements that a busy machine may spoil, but for one."""
 
 
-def open_gate(server: LedgerServer, name: str) -> None:
-    """Let all runs go on that wait for a gate."""
-    server.ledger.with_name(f"{server.ledger.name}.{name}").touch()
-
-
 async def test_forty_runs_that_end_together_slow_nobody_down(standing: LedgerServer) -> None:
     """Sent without waiting, and read by nobody but a few who wait for them."""
     beside: list[Latencies] = []
@@ -43,7 +38,7 @@ async def test_forty_runs_that_end_together_slow_nobody_down(standing: LedgerSer
                 ),
                 what="all forty wait at the gate",
             )
-            asyncio.get_running_loop().call_later(0.1, open_gate, standing, gate)
+            asyncio.get_running_loop().call_later(0.1, standing.open_gate, gate)
             beside.append(await measured(http))
             for seen in await asyncio.gather(*waiting):
                 assert state_of(seen[-1].data) == "COMPLETED"
@@ -150,7 +145,7 @@ async def test_a_crowd_of_observers_slows_nobody_down_and_sees_every_event(
                 beside.append(await measured(http))
                 if is_as_before(beside[-1], quiet):
                     break
-            open_gate(server, "end")
+            server.open_gate("end")
             at_the_end = await measured(http)
             seen = json.loads(await report)
     print(f"attached in {attached} s, {held / observers / 1024:.1f} KiB each")

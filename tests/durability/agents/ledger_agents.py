@@ -3,8 +3,8 @@
 A first word drives them: `quick`, `sleep SECONDS`, `slow SECONDS` (telling its progress ten times a second),
 `stream CHUNKS`, `steps COUNT`, `whole SECONDS`; in the thread `wait`, `deaf` and `loud SECONDS`; `block` and
 `burn SECONDS`; `ask COUNT`, where the answer `hold` lets the first attempt stand still. At the agent `crowded`
-`gate NAME` (until there is a file whose name ends so, for all who wait for it at the same moment), `beat NAME SECONDS`
-(until then, telling its progress each SECONDS) and `flood PIECES` (of 128 KiB, 40 a second).
+`gate NAME` (until that gate is open, for all who wait for it at the same moment), `beat NAME SECONDS` (until then,
+telling its progress each SECONDS) and `flood PIECES` (of 128 KiB, 40 a second).
 """
 
 import asyncio
@@ -26,6 +26,11 @@ def note(run: Run | BlockingRun, what: str) -> None:
     os.write(FILE, (json.dumps(line | {"agent": run._ref.scope.agent, "pid": os.getpid()}) + "\n").encode())
 
 
+def is_open(gate: str) -> bool:
+    """Whether a gate is open: whether there is a file whose name ends so."""
+    return os.path.exists(f"{os.environ['LEDGER']}.{gate}")
+
+
 def asked(run: Run | BlockingRun) -> tuple[str, float]:
     word, number = [*run.text.split()[:2], "0"][:2]
     return word, float(number)
@@ -35,7 +40,11 @@ worker = Agent(id="worker", max_runs=500)
 either = Agent(id="either", replies="either", max_runs=500)
 talker = Agent(id="talker", replies="message", max_runs=500)
 thread = Agent(id="thread", max_runs=20)
+patient = Agent(id="patient", deadline=3 * 86_400)
+hasty = Agent(id="hasty", parked_deadline=12 * 3600)
 blocker = Agent(id="blocker")
+stubborn = Agent(id="stubborn", max_runs=1)
+stubborn_in_thread = Agent(id="stubborn-in-thread", max_runs=1)
 crowded = Agent(id="crowded", max_runs=2000)
 narrow = Agent(id="narrow", max_runs=1)
 once = Agent(id="once", on_lost_worker="fail", max_runs=1)
@@ -51,6 +60,7 @@ asker_in_thread = Agent(id="asker-in-thread", max_runs=10)
 @once.handler
 @twice.handler
 @on_request.handler
+@patient.handler
 async def work(run: Run) -> str:
     note(run, "entered")
     word, number = asked(run)
@@ -111,6 +121,28 @@ def work_in_thread(run: BlockingRun) -> Iterator[str]:
     yield "done"
 
 
+@stubborn.handler
+async def be_stubborn(run: Run) -> str:
+    note(run, "entered")
+    while not is_open(run.text):
+        try:
+            await asyncio.sleep(0.02)
+        except asyncio.CancelledError:
+            note(run, "cancelled")
+    note(run, "left")
+    return "at last"
+
+
+@stubborn_in_thread.handler
+def be_stubborn_in_thread(run: BlockingRun) -> Iterator[str]:
+    note(run, "entered")
+    yield "begun, "
+    while not is_open(run.text):
+        time.sleep(0.02)
+    note(run, "left")
+    yield "at last"
+
+
 @blocker.handler
 async def block(run: Run) -> str:
     note(run, "entered")
@@ -126,6 +158,7 @@ async def block(run: Run) -> str:
 
 
 @asker.handler
+@hasty.handler
 async def ask(run: Run) -> str:
     note(run, "entered")
     report = await run.artifact("report: ", name="report", last=False)
@@ -160,8 +193,8 @@ gates: dict[str, asyncio.Task[None]] = {}
 
 
 async def opened(name: str) -> None:
-    """Wait for a file; one look for all."""
-    while not os.path.exists(f"{os.environ['LEDGER']}.{name}"):  # a moment's look
+    """Wait for a gate; one look for all."""
+    while not is_open(name):
         await asyncio.sleep(0.005)
 
 
