@@ -5,6 +5,7 @@ import contextlib
 import copy
 import gc
 import logging
+import math
 import signal
 import socket
 import sys
@@ -37,7 +38,7 @@ from dragoman.model.errors import Unavailable
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
-from dragoman.stores.sqlite import SqliteStore
+from dragoman.stores.sqlite import SqliteStore, StoreBusy
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 
@@ -346,13 +347,32 @@ async def serve(
     try:
         local_url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
         base_url = (config.server.public_url or local_url) + config.server.base_path
-        service = Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
+        service = await _when_free(
+            lambda: Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
+        )
         await service.start()
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]
         return await _run(service, listener, lambda: started(url, everyone, database_path(config, data)))
     finally:
         listener.close()
+
+
+async def _when_free(build: Callable[[], Service]) -> Service:
+    """Build a server as soon as nobody is writing to its store any more; until then it does not listen.
+
+    Raises:
+        StoreError, ConfigError: as `Service` does, but for a store that is locked.
+    """
+    told_at = -math.inf
+    while True:
+        try:
+            return build()
+        except StoreBusy as busy:
+            if time.monotonic() - told_at >= WAITING_SECONDS:
+                told_at = time.monotonic()
+                _LOG.warning("waiting: %s", busy)
+            await asyncio.sleep(0.1)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -441,6 +461,9 @@ async def _run(service: Service, listener: socket.socket, started: Callable[[], 
 
 GC_THRESHOLD = 10_000
 """Allocations between two looks for garbage: requests leave almost no cycles behind."""
+
+WAITING_SECONDS = 30.0
+"""Seconds between two log lines about a store that cannot be taken yet."""
 
 KEEP_ALIVE_SECONDS = 75
 """Seconds that an idle connection is kept: longer than proxies usually do, so that they are the ones to close."""

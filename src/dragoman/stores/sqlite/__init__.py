@@ -1,8 +1,8 @@
 """Tasks in one SQLite file: WAL, synchronous=FULL, one writer thread with group commit, readers beside it."""
 
 from dragoman.stores.sqlite.backup import Backup, back_up
-from dragoman.stores.sqlite.connection import StoreError
+from dragoman.stores.sqlite.connection import StoreBusy, StoreError
 from dragoman.stores.sqlite.operator import Operator
 from dragoman.stores.sqlite.store import SqliteStore
 
-__all__ = ["Backup", "Operator", "SqliteStore", "StoreError", "back_up"]
+__all__ = ["Backup", "Operator", "SqliteStore", "StoreBusy", "StoreError", "back_up"]

@@ -1,10 +1,12 @@
-"""Opening a SQLite file: pragmas, migrations, and what its errors mean to a caller."""
+"""Opening a SQLite file: pragmas, migrations, and what its errors mean to a caller and to an operator."""
 
+import os
 import sqlite3
 from importlib import resources
 from pathlib import Path
 
 from dragoman.model.errors import Unavailable
+from dragoman.stores.sqlite.locks import write_lock_holder
 
 BUSY_SECONDS = 5.0
 """How long a write waits for another process (a CLI command, a backup) to finish its own."""
@@ -15,6 +17,10 @@ WAL_LIMIT = 64 * 1024 * 1024
 
 class StoreError(Exception):
     """The file cannot be used; the message says why and what to do."""
+
+
+class StoreBusy(StoreError):
+    """Another process is writing to the file, for longer than a write should take."""
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
@@ -68,6 +74,9 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     known = migrations()
     newest = known[-1][0]
     try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == newest:
+            # Nothing to write: a file that somebody else is writing to can be looked at all the same.
+            return
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -88,6 +97,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
             raise StoreError(f"{path} has schema {version} and this Dragoman needs {newest}")
         connection.execute("COMMIT")
     except sqlite3.DatabaseError as error:
+        if is_busy(error):
+            raise StoreBusy(f"{path} {explain(error, path)}") from error
         raise StoreError(f"{path} cannot be used as a store: {error}") from error
     finally:
         if connection.in_transaction:
@@ -105,8 +116,66 @@ def _statements(sql: str) -> list[str]:
     return statements
 
 
+_CAUSES = {
+    "SQLITE_FULL": "has no room left on its disk",
+    "SQLITE_READONLY": "is read-only",
+    "SQLITE_BUSY": "is locked by another process",
+    "SQLITE_CORRUPT": "is damaged",
+    "SQLITE_NOTADB": "is damaged",
+    "SQLITE_IOERR": "cannot be read or written, because its disk fails",
+    "SQLITE_CANTOPEN": "cannot be opened",
+}
+"""Beginning of SQLite's name of an error → what is the matter with a store."""
+
+
+def cause_of(error: BaseException | None) -> str:
+    """Return what is the matter with a store, as the rest of a sentence about it; empty if that is not the matter."""
+    name = getattr(error, "sqlite_errorname", "")
+    return next((words for begin, words in _CAUSES.items() if name.startswith(begin)), "")
+
+
+def is_busy(error: BaseException) -> bool:
+    """Tell whether another process holds the lock that was needed."""
+    return cause_of(error) == _CAUSES["SQLITE_BUSY"]
+
+
+def is_damage(error: BaseException) -> bool:
+    """Tell whether the file holds what SQLite cannot have written."""
+    return cause_of(error) == _CAUSES["SQLITE_CORRUPT"]
+
+
+def explain(error: sqlite3.Error, path: Path) -> str:
+    """Return what is the matter with a store and what to do, as the rest of a sentence, for its operator.
+
+    It has nothing of a statement in it, and may be shown to whoever asks whether the server is ready.
+    """
+    cause = cause_of(error)
+    if is_busy(error):
+        holder = write_lock_holder(path)
+        if holder is not None:
+            return f"is locked by {holder}; it goes on when that process has written, or has ended"
+    elif is_damage(error):
+        return f"{cause}; stop the server and put a copy in its place"
+    elif cause == _CAUSES["SQLITE_IOERR"] and _is_read_only(path):
+        return "is on a file system that is read-only now"
+    return cause or "does not answer"
+
+
+def _is_read_only(path: Path) -> bool:
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def unavailable(error: sqlite3.Error) -> Unavailable:
     """Return what a caller is told of a failed statement: nothing of the statement itself."""
-    full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
-    cause = "has no room left" if full else "does not answer"
-    return Unavailable(f"The task store {cause}; nothing was stored. Try again later", retry_after=5)
+    if is_damage(error):
+        refusal = Unavailable("The task store is damaged where this is kept; tell whoever runs this server")
+    else:
+        refusal = Unavailable(
+            f"The task store {cause_of(error) or 'does not answer'}; nothing was stored. Try again later",
+            retry_after=5,
+        )
+    refusal.__cause__ = error
+    return refusal

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from dragoman.gateway.ports import Purged
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
+from dragoman.model.errors import Unavailable
 from dragoman.stores.sqlite import commands, purge, queries
-from dragoman.stores.sqlite.connection import StoreError, open_reader, open_writer, unavailable
+from dragoman.stores.sqlite.connection import StoreError, explain, open_reader, open_writer
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -113,7 +114,9 @@ class Operator:
             transaction.write_counts()
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise unavailable(error) from error
+            raise Unavailable(
+                f"{self._path} {explain(error, self._path)} ({error}). Nothing was written"
+            ) from error
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -13,7 +13,8 @@ import sqlite3
 from pathlib import Path
 from typing import Self
 
-from dragoman.stores.sqlite.connection import StoreError
+from dragoman.stores.sqlite.connection import StoreBusy, StoreError, is_busy
+from dragoman.stores.sqlite.locks import write_lock_holder
 
 HEARTBEAT_TIMEOUT_MS = 15_000
 HEARTBEAT_SECONDS = 3.0
@@ -43,6 +44,7 @@ class Ownership:
 
         Raises:
             StoreError: a living server has it, or it cannot be written to.
+            StoreBusy: somebody is writing to it, a server perhaps that is frozen.
         """
         try:
             lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -59,18 +61,16 @@ class Ownership:
     @classmethod
     def _take(cls, connection: sqlite3.Connection, path: Path, lock: int) -> Self:
         locked = _try_lock(lock)
-        connection.execute("BEGIN IMMEDIATE")
+        # First without the lock: whoever lives is told of at once, however busy it is with writing.
+        _check_free(connection, path, locked)
         try:
-            epoch, beat, was_locked, process, now = connection.execute(
-                "SELECT epoch, heartbeat_at, locked, process, now_ms FROM server, store_clock"
-            ).fetchone()
-            # The lock is free if its holder is dead. One that took over from a frozen holder has none at first.
-            dead = locked and was_locked
-            if not dead and now - beat <= HEARTBEAT_TIMEOUT_MS:
-                raise StoreError(
-                    f"{path} is in use by another Dragoman server ({process}); stop it, or give this one a "
-                    "folder of its own with --data"
-                )
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            if is_busy(error):
+                raise StoreBusy(_waiting(connection, path)) from error
+            raise
+        try:
+            epoch, now = _check_free(connection, path, locked)
             connection.execute(
                 "UPDATE server SET epoch = ?, heartbeat_at = ?, locked = ?, process = ?",
                 (epoch + 1, now, locked, f"process {os.getpid()}"),
@@ -105,6 +105,41 @@ class Ownership:
         except sqlite3.Error as error:
             _LOG.warning("the store could not be released, so the next server may wait for it: %s", error)
         os.close(self._lock)
+
+
+def _check_free(connection: sqlite3.Connection, path: Path, locked: bool) -> tuple[int, int]:
+    """Return the epoch and the time of a file that no living server has; `locked` if its lock is ours.
+
+    Raises:
+        StoreError: a living server has it.
+    """
+    epoch, beat, was_locked, process, now = connection.execute(
+        "SELECT epoch, heartbeat_at, locked, process, now_ms FROM server, store_clock"
+    ).fetchone()
+    # The lock is free if its holder is dead. One that took over from a frozen holder has none at first.
+    dead = locked and was_locked
+    if not dead and now - beat <= HEARTBEAT_TIMEOUT_MS:
+        raise StoreError(
+            f"{path} is in use by another Dragoman server ({process}); stop it, or give this one a "
+            "folder of its own with --data"
+        )
+    return epoch, now
+
+
+def _waiting(connection: sqlite3.Connection, path: Path) -> str:
+    """Say who keeps a file from being taken, and what to do about it."""
+    holder = write_lock_holder(path)
+    if holder is None:
+        return f"{path} is locked by another process; it can be taken when that has written, or has ended"
+    silence, process = connection.execute(
+        "SELECT (now_ms - heartbeat_at) / 1000, process FROM server, store_clock"
+    ).fetchone()
+    if process != f"process {holder.pid}":
+        return f"{path} is locked by {holder}; it can be taken when that process has written, or has ended"
+    return (
+        f"{path} is locked by {holder}: a Dragoman server that has not been heard of for {silence} s and stands "
+        f"still while it writes. End it (kill -9 {holder.pid}); nothing that it has acknowledged is lost"
+    )
 
 
 def _try_lock(lock: int) -> bool:

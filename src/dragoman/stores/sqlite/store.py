@@ -1,8 +1,10 @@
 """The SQLite store: one writer thread, a reading connection for each thread that reads."""
 
 import asyncio
+import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -19,10 +21,28 @@ from dragoman.model import (
     TaskPage,
     TaskState,
 )
+from dragoman.model.errors import Unavailable
 from dragoman.stores.sqlite import accepting, commands, parking, purge, queries
-from dragoman.stores.sqlite.connection import StoreError, migrate, open_reader, open_writer, unavailable
+from dragoman.stores.sqlite.connection import (
+    StoreError,
+    explain,
+    is_damage,
+    migrate,
+    open_reader,
+    open_writer,
+    unavailable,
+)
+from dragoman.stores.sqlite.locks import write_lock_holder
 from dragoman.stores.sqlite.ownership import Ownership
 from dragoman.stores.sqlite.writer import Writer
+
+CHECK_SECONDS = 2.0
+"""How long a check waits for an answer: whoever asks whether a server is ready does not wait long."""
+
+TELL_SECONDS = 30.0
+"""Seconds between two log lines about the same trouble."""
+
+_LOG = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
 CommitListener = Callable[[Commit], None]
@@ -61,9 +81,16 @@ class SqliteStore:
         self._on_lost = on_lost
         self._on_noticed = on_noticed or (lambda: None)
         self._threads = threading.local()
+        self._trouble = ""
+        self._told_at = 0.0
+        self._damage = ""
         connection = open_writer(path)
-        migrate(connection, path)
-        self._ownership = Ownership.take(connection, path)
+        try:
+            migrate(connection, path)
+            self._ownership = Ownership.take(connection, path)
+        except StoreError:
+            connection.close()
+            raise
         self._connection = connection
         self._writer = Writer(
             connection,
@@ -73,6 +100,7 @@ class SqliteStore:
             tend_seconds=lease / 3,
             noticed=lambda: self._serve(self._on_noticed),
             lost=lambda: self._serve(self._on_lost),
+            troubled=self._note,
         )
         self._writer.start()
 
@@ -83,12 +111,24 @@ class SqliteStore:
         self._connection.close()
 
     async def check(self) -> None:
-        """Make sure that the store can be written to.
+        """Make sure that the store can be written to, and that nothing damaged was met in it.
 
         Raises:
-            Unavailable: it cannot.
+            Unavailable: it is not so; the message is for the operator.
         """
-        await self._writer.run(commands.probe)
+        if self._damage:
+            raise Unavailable(f"The task store {self._damage}")
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self._writer.run(commands.probe)
+        except TimeoutError:
+            holder = write_lock_holder(self._path)
+            locked = f": it is locked by {holder}" if holder is not None else ""
+            raise Unavailable(f"The task store has not answered for {CHECK_SECONDS:g} s{locked}") from None
+        except Unavailable as error:
+            if isinstance(error.__cause__, sqlite3.Error):
+                raise Unavailable(f"The task store {explain(error.__cause__, self._path)}") from error
+            raise
 
     def on_commit(self, listener: CommitListener) -> None:
         """See `TaskStore.on_commit`."""
@@ -210,7 +250,18 @@ class SqliteStore:
                 connection = self._threads.reader = open_reader(self._path)
             return query(connection)
         except sqlite3.Error as error:
+            self._note(error)
             raise unavailable(error) from error
+
+    def _note(self, error: sqlite3.Error) -> None:
+        """Tell the operator what is the matter with the file, now and then; remember that it is damaged for good."""
+        words = explain(error, self._path)
+        if is_damage(error):
+            self._damage = words
+        now = time.monotonic()
+        if words != self._trouble or now - self._told_at >= TELL_SECONDS:
+            self._trouble, self._told_at = words, now
+            _LOG.error("the store %s %s (%s)", self._path, words, error)
 
     def _announce(self, commit: Commit) -> None:
         self._serve(lambda: [listener(commit) for listener in self._listeners])

@@ -19,7 +19,7 @@ from typing import Any
 from dragoman.gateway.ports import Commit, RunRef
 from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
-from dragoman.stores.sqlite.connection import unavailable
+from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
 
 MAX_BATCH = 256
@@ -32,13 +32,18 @@ operation as for twenty: under load this takes a tenth off the CPU of a send and
 
 MIN_BEAT_SECONDS = 0.05
 
-_LOG = logging.getLogger("dragoman.store")
+STILL_BUSY_SECONDS = 0.25
+"""How long a write waits for the lock of another process once one has waited in vain (`BUSY_SECONDS`)."""
 
-BUSY = "The task store does not answer; nothing was stored. Try again later"
+_LOG = logging.getLogger("dragoman.store")
 
 
 class _CannotBegin(Exception):
     """The database refuses even to begin a transaction."""
+
+    def __init__(self, cause: sqlite3.Error) -> None:
+        super().__init__()
+        self.cause = cause
 
 
 class Transaction:
@@ -122,6 +127,7 @@ class Writer:
         tend_seconds: float,
         noticed: Callable[[], None],
         lost: Callable[[], None],
+        troubled: Callable[[sqlite3.Error], None],
     ) -> None:
         """Prepare the thread.
 
@@ -133,6 +139,7 @@ class Writer:
             tend_seconds: how often that must be at least; a heartbeat comes every `HEARTBEAT_SECONDS` or sooner.
             noticed: called on the writer thread when another process (a CLI command) has written to the file.
             lost: called on the writer thread, once, when another server has taken the file.
+            troubled: called on the writer thread when the file cannot be written to.
         """
         self._connection = connection
         self._ownership = ownership
@@ -141,6 +148,8 @@ class Writer:
         self._beat_seconds = max(MIN_BEAT_SECONDS, min(HEARTBEAT_SECONDS, tend_seconds))
         self._noticed = noticed
         self._lost = lost
+        self._troubled = troubled
+        self._is_troubled = False
         self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._refusal: Exception | None = None
@@ -199,13 +208,13 @@ class Writer:
             self._transact(batch)
         except _CannotBegin as error:
             self._roll_back()
-            _LOG.error("the store cannot be written to: %s", error.__cause__)
+            self._note_trouble(error.cause)
             for operation in batch:
-                operation.error = Unavailable(BUSY, retry_after=5)
+                operation.error = unavailable(error.cause)
         except sqlite3.Error as error:
             self._roll_back()
             if len(batch) == 1:
-                _LOG.exception("a write failed", exc_info=error)
+                self._note_trouble(error)
                 batch[0].error = unavailable(error)
             else:
                 for operation in batch:
@@ -231,7 +240,7 @@ class Writer:
             transaction = self._begin()
         except sqlite3.Error as error:
             # It is nobody's own fault, so there is no use in trying them one by one.
-            raise _CannotBegin from error
+            raise _CannotBegin(error) from error
         for operation in batch:
             operation.error = None
             try:
@@ -239,7 +248,7 @@ class Writer:
             except DragomanError as error:
                 operation.error = error
         transaction.write_counts()
-        self._connection.execute("COMMIT")
+        self._commit()
         self._scopes.update(transaction.new_scopes)
         if transaction.events:
             self._announce(Commit(transaction.events, transaction.runs))
@@ -256,17 +265,38 @@ class Writer:
             transaction = self._begin()
             self._ownership.beat(self._connection, transaction.now)
             self._tend(transaction)
-            self._connection.execute("COMMIT")
+            self._commit()
             version = self._data_version()
             if version != self._foreign_writes:
                 self._foreign_writes = version
                 self._noticed()
         except sqlite3.Error as error:
             self._roll_back()
-            _LOG.error("the heartbeat could not be written: %s", error)
+            self._note_trouble(error)
         except OwnershipLost:
             self._roll_back()
             self._give_up([])
+
+    def _commit(self) -> None:
+        self._connection.execute("COMMIT")
+        if self._is_troubled:
+            self._is_troubled = False
+            self._be_patient(BUSY_SECONDS)
+            _LOG.info("the store can be written to again")
+
+    def _note_trouble(self, error: sqlite3.Error) -> None:
+        if not cause_of(error):
+            _LOG.error("a write failed", exc_info=error)
+            return
+        if is_busy(error) and not self._is_troubled:
+            # Whoever holds the lock has had its time: from now on nobody waits so long for the same answer.
+            self._be_patient(STILL_BUSY_SECONDS)
+        self._is_troubled = True
+        self._troubled(error)
+
+    def _be_patient(self, seconds: float) -> None:
+        """Wait so long for another process's lock from now on."""
+        self._connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
     def _data_version(self) -> int:
         # Changes when a connection other than this one has written.
