@@ -18,6 +18,9 @@ CONFIG = """
 [engine]
 lease = "2s"
 sweep = "200ms"
+[retention]
+terminal = "36h"
+failed = "12h"
 """
 EXPIRED = "The run passed its deadline and was stopped."
 UNANSWERED = "Nobody answered within the time that the run may wait, so it was ended."
@@ -28,6 +31,7 @@ RUNS = {
     "patient": ("patient", "slow 3"),
     "thread": ("thread", "deaf 2"),
     "finished": ("worker", "quick"),
+    "old": ("worker", "quick but this is no number"),
     "parked": ("asker", "ask 1"),
     "hasty": ("hasty", "ask 1"),
 }
@@ -53,7 +57,8 @@ async def begun(server: LedgerServer, http: httpx2.AsyncClient) -> dict[str, Sen
     runs = {name: await send(http, Sent(agent, text, "at once")) for name, (agent, text) in RUNS.items()}
     for name in set(runs) - {"behind it"}:
         await asyncio.to_thread(server.await_note, "entered", task=runs[name].task_id)
-    for name, state in (("finished", "COMPLETED"), ("parked", "INPUT_REQUIRED"), ("hasty", "INPUT_REQUIRED")):
+    states = {"finished": "COMPLETED", "old": "FAILED", "parked": "INPUT_REQUIRED", "hasty": "INPUT_REQUIRED"}
+    for name, state in states.items():
         await asyncio.to_thread(
             until,
             lambda name=name, state=state: server.state(runs[name].agent, runs[name].task_id) == state,
@@ -80,7 +85,7 @@ async def test_a_day_ends_what_is_due_and_nothing_else(server: LedgerServer, dow
             ended = {
                 name: await asyncio.to_thread(server.ended, sent.agent, sent.task_id)
                 for name, sent in runs.items()
-                if name != "parked"
+                if name not in ("parked", "old")
             }
             attempt = 2 if down else 1
             for name in ("late", "waiting", "behind it"):
@@ -96,8 +101,18 @@ async def test_a_day_ends_what_is_due_and_nothing_else(server: LedgerServer, dow
             assert server.get("worker", runs["finished"].task_id).body == before["finished"]
             assert server.get("asker", runs["parked"].task_id).body == before["parked"]
 
+            # What was kept long enough is gone, and its message with it.
+            old = runs["old"]
+            await asyncio.to_thread(
+                until, lambda: server.get("worker", old.task_id).status == 404, what="the old task is purged"
+            )
+            anew = await send(http, old.again("send"))
+            assert (anew.replayed, anew.state) == (False, "FAILED")
+            assert anew.task_id not in ("", old.task_id)
+
             # Nothing interrupts a thread, but what it still does comes too late.
-            assert (said(ended["thread"]), texts(ended["thread"])) == (EXPIRED, [] if down else ["begun, "])
+            assert said(ended["thread"]) == EXPIRED
+            assert texts(ended["thread"]) in ([], ["begun, "])
             stopped = {line["task"] for line in server.noted(what="stopped")}
             assert down or stopped == {runs["late"].task_id, runs["waiting"].task_id}
 
@@ -128,7 +143,8 @@ async def see_what_is_new(
     assert row == [(round(stamp.timestamp() * 1000),)]
     since = (stamp - timedelta(hours=12)).isoformat().replace("+00:00", "Z")
     page = call("GET", f"{server.url}/agents/worker/tasks?statusTimestampAfter={since}").json()
-    assert [task["id"] for task in page["tasks"]] == [fresh.task_id, runs["late"].task_id]
+    later = {task["id"] for task in page["tasks"]}
+    assert {fresh.task_id, runs["late"].task_id} < later and runs["finished"].task_id not in later
     until(
         lambda: (
             server.store.rows("SELECT 1 FROM task, store_clock WHERE owner <> 0 AND state IN (1, 2)") == []
