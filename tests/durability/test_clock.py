@@ -54,9 +54,16 @@ def said(task: dict[str, Any]) -> str:
 
 async def begun(server: LedgerServer, http: httpx2.AsyncClient) -> dict[str, Sent]:
     """Bring every run to where the day is to meet it."""
-    runs = {name: await send(http, Sent(agent, text, "at once")) for name, (agent, text) in RUNS.items()}
-    for name in set(runs) - {"behind it"}:
-        await asyncio.to_thread(server.await_note, "entered", task=runs[name].task_id)
+    runs: dict[str, Sent] = {}
+
+    async def begin(*names: str) -> None:
+        for name in names:
+            agent, text = RUNS[name]
+            runs[name] = await send(http, Sent(agent, text, "at once"))
+        for name in set(names) - {"behind it"}:
+            await asyncio.to_thread(server.await_note, "entered", task=runs[name].task_id)
+
+    await begin(*(name for name in RUNS if name not in ("patient", "thread")))
     states = {"finished": "COMPLETED", "old": "FAILED", "parked": "INPUT_REQUIRED", "hasty": "INPUT_REQUIRED"}
     for name, state in states.items():
         await asyncio.to_thread(
@@ -64,6 +71,8 @@ async def begun(server: LedgerServer, http: httpx2.AsyncClient) -> dict[str, Sen
             lambda name=name, state=state: server.state(runs[name].agent, runs[name].task_id) == state,
             what=f"{name} is {state}",
         )
+    # The day has to meet these two before they are done, however slow the machine.
+    await begin("patient", "thread")
     return runs
 
 
