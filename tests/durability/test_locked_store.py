@@ -153,16 +153,20 @@ def test_a_server_that_waits_for_a_lock_ends_when_it_is_told_to(server: LedgerSe
     with locked(server.data):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = subprocess.Popen(
-                [sys.executable, "-m", "dragoman", "serve", "--data", str(server.data)],
+                [sys.executable, *"-m dragoman serve --listen 127.0.0.1:0 --data".split(), str(server.data)],
                 cwd=server.data.parent,
                 env=os.environ | {"PYTHONPATH": str(SOURCE)},
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            assert process.stderr is not None
-            assert "waiting: " in process.stderr.readline()
-            process.send_signal(number)
-            _, rest = process.communicate(timeout=15)
+            try:
+                assert process.stderr is not None
+                assert "waiting: " in process.stderr.readline()
+                process.send_signal(number)
+                _, rest = process.communicate(timeout=15)
+            finally:
+                process.kill()
+                process.wait()
             assert process.returncode not in (0, None)
             assert "Traceback" not in rest
 
