@@ -158,12 +158,14 @@ def test_a_server_that_waits_for_a_lock_ends_when_it_is_told_to(server: LedgerSe
                 env=os.environ | {"PYTHONPATH": str(SOURCE)},
                 stderr=subprocess.PIPE,
                 text=True,
+                # Whoever runs the tests in the background of a shell has it ignored.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - it takes no lock
             )
             try:
                 assert process.stderr is not None
                 assert "waiting: " in process.stderr.readline()
                 process.send_signal(number)
-                _, rest = process.communicate(timeout=15)
+                _, rest = process.communicate(timeout=30)
             finally:
                 process.kill()
                 process.wait()
@@ -248,7 +250,9 @@ def test_a_server_that_froze_while_it_wrote_is_named_and_passed_over_when_it_is_
         in_mid_write(server, server.url)
         starting = _Starting(follower)
         line = until(
-            lambda: follower.log_file.exists() and follower.printed_errors(), what="it says that it waits"
+            lambda: follower.log_file.exists() and follower.printed_errors(),
+            what="it says that it waits",
+            seconds=30,
         )
         assert "waiting: " in line
         assert str(server.data) in line
@@ -275,7 +279,11 @@ def test_a_server_that_froze_while_it_wrote_and_wakes_is_the_only_one_or_gives_w
         server.await_note("entered", task=acknowledged)
         in_mid_write(server, server.url)
         starting = _Starting(follower)
-        until(lambda: follower.log_file.exists() and "waiting" in follower.printed_errors(), what="it waits")
+        until(
+            lambda: follower.log_file.exists() and "waiting" in follower.printed_errors(),
+            what="it waits",
+            seconds=30,
+        )
         server.continue_process()
         if starting.wait():
             assert server.exit_code(seconds=8.0) != 0
