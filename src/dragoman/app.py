@@ -6,6 +6,7 @@ import copy
 import gc
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -28,13 +29,25 @@ from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.cards import CardFile, combined, interfaces
-from dragoman.config import Config, ConfigError, durations, host_and_port, is_loopback, seconds
+from dragoman.config import (
+    AgentTable,
+    Config,
+    ConfigError,
+    TokenRef,
+    durations,
+    host_and_port,
+    is_loopback,
+    seconds,
+)
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
-from dragoman.model import Received, Resumed, TaskState
+from dragoman.identity import Credential, Failures, Gate, Registry, hash_token
+from dragoman.identity.tokens import SHORTEST
+from dragoman.model import Principal, Received, Resumed, TaskState
 from dragoman.model.errors import Unavailable
+from dragoman.model.principal import rights_of
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
@@ -43,6 +56,10 @@ from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 
 _LOG = logging.getLogger("dragoman.server")
+
+FAILURES = 20
+FAILURES_PER_SECOND = 0.2
+"""Credentials that are not good, by address: so many at once, and so many a second in the long run."""
 
 DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
 
@@ -75,6 +92,9 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
             )
             if getattr(table, name) is not None
         }
+        if table.public:
+            # Callers that nobody knows apart: only who asks for it may have a message be the same as an earlier one.
+            changes.setdefault("idempotency", "requested")
         try:
             agent.configure(**changes, **durations(agent_id, table))
         except AgentError as error:
@@ -115,6 +135,44 @@ def _check_ids(agents: Sequence[Agent]) -> None:
         places[agent.id] = agent.place
 
 
+def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
+    """Return who may call by the configuration; tokens are read from where it says they are.
+
+    Raises:
+        ConfigError: a token is missing, too short, or given twice.
+    """
+    tokens: dict[bytes, Credential] = {}
+    workspaces: dict[tuple[str, str], tuple[str, ...]] = {}
+    for tenant, table in config.tenants.items():
+        for name, who in table.principals.items():
+            workspaces[tenant, name] = who.workspaces
+            for index, ref in enumerate(who.tokens):
+                place = f"tenants.{tenant}.principals.{name}.tokens[{index}]"
+                hashed = hash_token(_token(ref, place, environment))
+                if hashed in tokens:
+                    raise ConfigError(f"{place}: this token is in the configuration already")
+                tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes)))
+    return Registry({name: table.features for name, table in config.tenants.items()}, tokens, workspaces)
+
+
+def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:
+    if ref.env:
+        token = environment.get(ref.env, "").strip()
+        where = f"the environment variable {ref.env}"
+    else:
+        where = ref.file
+        try:
+            token = Path(ref.file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{place}: {ref.file} cannot be read: {error}") from error
+    if len(token) < SHORTEST:
+        raise ConfigError(
+            f"{place}: {where} holds {'no token' if not token else 'a token that can be guessed'}; "
+            f"a token has {SHORTEST} characters or more"
+        )
+    return token
+
+
 def database_path(config: Config, data: Path) -> Path:
     """Return where the SQLite file is: `store.url`, or `dragoman.db` in the data folder."""
     return Path(config.store.url.removeprefix("sqlite:///")) if config.store.url else data / "dragoman.db"
@@ -127,10 +185,10 @@ def check_listen(config: Config) -> tuple[str, int]:
         ConfigError: others could reach it although nobody would have to prove who they are.
     """
     host, port = host_and_port(config.server.listen)
-    if not is_loopback(host):
+    if not is_loopback(host) and not config.tenants:
         raise ConfigError(
-            f"server.listen = {config.server.listen}: this build authenticates nobody, so it listens on loopback only. "
-            "Listen on 127.0.0.1 and put a proxy that authenticates in front"
+            f"server.listen = {config.server.listen}: nobody would have to show who they are. Name who may call in "
+            "[tenants.NAME.principals.NAME], or listen on 127.0.0.1"
         )
     return host, port
 
@@ -179,6 +237,7 @@ class Service:
         versions = load_versions()
         everyone = (*agents, *beside)
         served = {agent.id: _served(agent, config, versions, base_url) for agent in everyone}
+        gate = Gate(registry_of(config, os.environ), Failures(FAILURES, FAILURES_PER_SECOND))
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -204,7 +263,7 @@ class Service:
         directory = Directory(served, versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
         fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(served, versions, base_url))
-        pipeline = Pipeline(gateway, directory, fixed, metrics, log)
+        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log)
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
             CrossOrigin(pipeline, origins) if origins else pipeline,
@@ -263,7 +322,9 @@ class Service:
 
 def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str) -> ServedAgent:
     chosen = _versions(agent, config, versions)
-    card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()))
+    table = config.agents.get(agent.id, AgentTable())
+    bearer = bool(config.tenants) and not table.public
+    card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()), bearer=bearer)
     now = time.time()
     forms = {version: spec.card(card) for version, spec in chosen.items()}
     newest = next(iter(chosen))
@@ -276,6 +337,8 @@ def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], 
         cards={version: CardFile(msgspec.json.encode(form), now) for version, form in forms.items()},
         unnamed=unnamed,
         unnamed_card=CardFile(msgspec.json.encode(shared), now),
+        tenant=table.tenant,
+        public=table.public,
     )
 
 

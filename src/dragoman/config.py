@@ -12,6 +12,8 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from dragoman.model.principal import RESERVED
+
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
 
 FOREVER = "never"
@@ -19,6 +21,11 @@ FOREVER = "never"
 
 SHORTEST_AGE = 60.0
 """Seconds that a finished task is kept at least: a caller must be able to read it, and to send its message again."""
+FEATURES = ("agent_api",)
+"""What a tenant can be given beyond the open surfaces."""
+
+NAME_PATTERN = r"[a-z0-9][a-z0-9._@-]{0,127}"
+"""Tenants, principals and workspaces."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -94,6 +101,28 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True):
         return found
 
 
+class TokenRef(Struct, frozen=True, forbid_unknown_fields=True):
+    """A bearer token, by the environment variable or the file that holds it, and the scopes that it has."""
+
+    scopes: tuple[str, ...]
+    env: str = ""
+    file: str = ""
+
+
+class PrincipalTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tenants.T.principals.P]`: somebody who may call, the workspaces they are granted, and their tokens."""
+
+    workspaces: tuple[str, ...] = ()
+    tokens: tuple[TokenRef, ...] = ()
+
+
+class TenantTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tenants.T]`: a tenant, the features that it has, and its principals."""
+
+    features: tuple[str, ...] = ()
+    principals: dict[str, PrincipalTable] = {}
+
+
 class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """`[agents.ID]`: an agent to serve; `python` is `module:attribute` or `file.py:attribute`.
 
@@ -113,6 +142,8 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     max_runs: int | None = None
     max_waiting: int | None = None
     legacy_card: bool | None = None
+    tenant: str = ""
+    public: bool = False
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,6 +155,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     retention: Retention = Retention()
     agents: dict[str, AgentTable] = {}
+    tenants: dict[str, TenantTable] = {}
 
 
 _SECTIONS: Mapping[str, type[Struct]] = {
@@ -159,6 +191,7 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
             _convert(table, _SECTIONS[section], source, section)
     for agent_id, table in agents.items():
         _convert(table, AgentTable, source, f"agents.{agent_id}")
+    _check_tenants(merged.get("tenants", {}), source)
     config = msgspec.convert(merged, Config)
     _check_values(config, source)
     return config
@@ -297,6 +330,25 @@ def _typed(kind: type[Struct], key: str, text: str) -> Any:
     return int(text) if int in wanted and re.fullmatch(r"\d{1,18}", text, re.ASCII) else text
 
 
+def _check_tenants(tenants: Any, source: str) -> None:
+    """Make sure that what `[tenants]` holds has the right names and types, however deep."""
+    if not isinstance(tenants, Mapping):
+        raise ConfigError(f"{source}: tenants must be tables such as [tenants.acme]")
+    for name, tenant in tenants.items():
+        path = f"tenants.{name}"
+        _check_table(tenant, TenantTable, source, path)
+        principals = tenant.get("principals", {})
+        if not isinstance(principals, Mapping):
+            raise ConfigError(f"{source}: {path}.principals must be tables such as [{path}.principals.alice]")
+        for who, principal in principals.items():
+            place = f"{path}.principals.{who}"
+            _check_table(principal, PrincipalTable, source, place)
+            tokens = principal.get("tokens", [])
+            for index, token in enumerate(tokens if isinstance(tokens, list) else []):
+                _check_table(token, TokenRef, source, f"{place}.tokens[{index}]")
+        _convert(tenant, TenantTable, source, path)
+
+
 def _check_values(config: Config, source: str) -> None:
     try:
         host_and_port(config.server.listen)
@@ -323,13 +375,42 @@ def _check_values(config: Config, source: str) -> None:
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
         for agent_id, table in config.agents.items():
-            if not table.python:
-                raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
-            durations(agent_id, table)
+            _check_agent(agent_id, table, config)
+        for name, tenant in config.tenants.items():
+            _check_tenant(name, tenant)
         if sum(table.default for table in config.agents.values()) > 1:
             raise ConfigError("only one agent can have default = true")
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
+
+
+def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
+    if not table.python:
+        raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
+    durations(agent_id, table)
+    if table.tenant and table.tenant not in config.tenants:
+        raise ConfigError(f"agents.{agent_id}.tenant: there is no [tenants.{table.tenant}]")
+    if table.public and not config.tenants:
+        raise ConfigError(
+            f"agents.{agent_id}.public: without [tenants.NAME] nobody has to show who they are; leave it out"
+        )
+
+
+def _check_tenant(name: str, tenant: TenantTable) -> None:
+    for owner, kind in ((name, "tenant"), *((who, "principal") for who in tenant.principals)):
+        if not re.fullmatch(NAME_PATTERN, owner) or owner in RESERVED:
+            raise ConfigError(
+                f"tenants.{name}: {owner!r} is no name for a {kind}; write lower-case letters, digits, . _ @ and -, "
+                f"and neither {' nor '.join(RESERVED)}"
+            )
+    for feature in tenant.features:
+        if feature not in FEATURES:
+            raise ConfigError(f"tenants.{name}.features: {feature} is none; there is {', '.join(FEATURES)}")
+    for who, principal in tenant.principals.items():
+        for index, token in enumerate(principal.tokens):
+            if bool(token.env) == bool(token.file):
+                place = f"tenants.{name}.principals.{who}.tokens[{index}]"
+                raise ConfigError(f"{place} must have either env or file, which hold the token")
 
 
 def _check_origins(origins: tuple[str, ...]) -> None:

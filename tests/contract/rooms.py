@@ -17,7 +17,7 @@ from dragoman.agents import Agent
 from dragoman.app import Service
 from dragoman.config import Config, Engine, Server
 from dragoman.gateway import Answer, Call, Gateway
-from dragoman.model import LOCAL, Change, Message, Scope, Task, TaskEvent, TaskState
+from dragoman.model import LOCAL, Change, Message, Principal, Scope, Task, TaskEvent, TaskState
 from dragoman.model.message import text_of
 from dragoman.model.operation import CancelTask, GetTask, Operation, SendMessage
 from dragoman.stores.sqlite import Operator
@@ -235,7 +235,9 @@ def _request(text: str, *, at_once: bool = False) -> SendMessage:
 
 
 def _call(agent: Agent, caller: str = LOCAL) -> Call:
-    return Call(scope=Scope(LOCAL, caller, agent.id), settings=agent.settings)
+    return Call(
+        principal=Principal(LOCAL, caller), scope=Scope(LOCAL, caller, agent.id), settings=agent.settings
+    )
 
 
 def texts(task: Task | Message) -> list[str]:

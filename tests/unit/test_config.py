@@ -10,7 +10,10 @@ from dragoman.config import (
     Config,
     ConfigError,
     Engine,
+    PrincipalTable,
     Retention,
+    TenantTable,
+    TokenRef,
     host_and_port,
     is_loopback,
     read_config,
@@ -77,15 +80,42 @@ def test_every_key_is_read() -> None:
                     "parked_deadline": "3d",
                     "max_runs": 7,
                     "max_waiting": 30,
+                    "legacy_card": False,
+                    "tenant": "acme",
+                    "public": True,
+                }
+            },
+            "tenants": {
+                "acme": {
+                    "features": ["agent_api"],
+                    "principals": {
+                        "alice": {"workspaces": ["lab"], "tokens": [{"env": "ALICE", "scopes": ["a2a:*"]}]}
+                    },
                 }
             },
         }
     )
+    alice = PrincipalTable(("lab",), (TokenRef(("a2a:*",), "ALICE"),))
+    assert config.tenants == {"acme": TenantTable(("agent_api",), {"alice": alice})}
     assert (config.server.listen, config.limits.body) == ("[::1]:0", 1024)
     assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
     assert config.retention == Retention("1h", "1m", "90d", "never", "2d")
     assert config.agents["demo"] == AgentTable(
-        "m:a", True, ("1.0",), "requested", ("text/plain",), False, "fail", 5, "2h", "3d", 7, 30
+        "m:a",
+        True,
+        ("1.0",),
+        "requested",
+        ("text/plain",),
+        False,
+        "fail",
+        5,
+        "2h",
+        "3d",
+        7,
+        30,
+        False,
+        "acme",
+        True,
     )
     assert (config.engine.max_runs, Engine().max_runs) == (50, 1000)
 
@@ -110,7 +140,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(document: Any, wrong: st
     assert refused(document) == f"dragoman.toml: {wrong} is not a key of this Dragoman; did you mean {near}?"
 
 
-@pytest.mark.parametrize("section", ["hosted", "auth", "signing", "vault", "outbound", "tenants"])
+@pytest.mark.parametrize("section", ["hosted", "auth", "signing", "vault", "outbound"])
 def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
     said = refused({section: {"enabled": True}})
     assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")

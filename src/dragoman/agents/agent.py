@@ -178,8 +178,8 @@ class Agent:
         """Whether there is a handler."""
         return self._runner is not None
 
-    def card(self, interfaces: tuple[AgentInterface, ...]) -> AgentCard:
-        """Return the agent's card, with the interfaces that it is served at."""
+    def card(self, interfaces: tuple[AgentInterface, ...], *, bearer: bool = False) -> AgentCard:
+        """Return the agent's card, with the interfaces that it is served at; `bearer` if callers must show a token."""
         return AgentCard(
             name=self.name,
             description=self.description,
@@ -192,6 +192,7 @@ class Agent:
             provider=self.provider,
             documentation_url=self.documentation_url,
             icon_url=self.icon_url,
+            bearer=bearer,
         )
 
     def configure(self, **changes: Any) -> None:

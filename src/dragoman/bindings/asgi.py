@@ -68,6 +68,7 @@ class AsgiApp:
             headers,
             self._request_id(headers),
             caller.read,
+            scope["client"][0] if scope.get("client") else "",
         )
         try:
             reply = await self._handler.handle(request)

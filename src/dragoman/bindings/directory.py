@@ -1,11 +1,12 @@
 """The agents as the bindings see them, and the protocol versions that each is served in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from dragoman.gateway.ports import AgentSettings
+from dragoman.model import Principal
 from dragoman.model.errors import AgentNotFound
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.spec import HttpDialect, ProtocolSpec
@@ -24,11 +25,27 @@ class CardForm(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """Tells who calls (see `identity.Gate`)."""
+
+    async def identify(
+        self, credentials: Sequence[bytes], address: str, *, tenant: str = "", public: bool = False
+    ) -> Principal:
+        """Return who sends a request, by its Authorization headers and the address it comes from.
+
+        Raises:
+            Unauthenticated, Forbidden, RateLimited.
+        """
+        ...
+
+
 class ServedAgent(Struct, frozen=True, kw_only=True):
     """An agent that is served.
 
     `versions` are those it is served in, newest first; `cards` holds the pure form of its card for each.
     `unnamed_card` is the form for a request that names no version, and `unnamed` the version that it counts as.
+    Principals of other tenants than `tenant`, if there is one, never learn of it. A `public` one may be called by
+    anybody.
     """
 
     id: str
@@ -37,6 +54,8 @@ class ServedAgent(Struct, frozen=True, kw_only=True):
     cards: Mapping[str, CardForm]
     unnamed: str
     unnamed_card: CardForm
+    tenant: str = ""
+    public: bool = False
 
 
 class Directory:
@@ -63,14 +82,14 @@ class Directory:
                 self._by_mount.setdefault(dialect.mount, {})[spec.version] = dialect
         self._mounts = sorted(self._by_mount, key=len, reverse=True)
 
-    def find(self, agent_id: str) -> ServedAgent:
-        """Return an agent.
+    def find(self, agent_id: str, principal: Principal | None = None) -> ServedAgent:
+        """Return an agent, to a principal only one that is not another tenant's.
 
         Raises:
             AgentNotFound: there is none of this id.
         """
         agent = self.agents.get(agent_id)
-        if agent is None:
+        if agent is None or (principal is not None and agent.tenant and principal.tenant != agent.tenant):
             raise AgentNotFound("There is no such agent here")
         return agent
 

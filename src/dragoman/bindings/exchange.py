@@ -23,9 +23,10 @@ class RawRequest:
         path: the path, still percent-encoded, below the base path.
         headers: the headers.
         id: the request id, echoed in the reply and the log.
+        address: where the request comes from.
     """
 
-    __slots__ = ("_query", "_read_body", "headers", "id", "method", "path")
+    __slots__ = ("_query", "_read_body", "address", "headers", "id", "method", "path")
 
     def __init__(
         self,
@@ -35,7 +36,9 @@ class RawRequest:
         headers: Headers,
         request_id: str,
         read_body: Callable[[bytes | None], Awaitable[bytes]],
+        address: str = "",
     ) -> None:
+        self.address = address
         self.method = method
         self.path = path
         self.headers = headers

@@ -5,11 +5,14 @@ from dragoman.bindings.exchange import HeaderList, RawRequest, Reply
 from dragoman.model.errors import (
     BodyTooLarge,
     DragomanError,
+    Forbidden,
     MethodNotAllowed,
     NotAcceptable,
     QuotaExceeded,
+    RateLimited,
     RequestTimeout,
     TransportError,
+    Unauthenticated,
     Unavailable,
 )
 from dragoman.protocol.jsonrpc import error_frame, result_frame
@@ -104,7 +107,7 @@ class JsonRpcForm:
     def failure(self, error: DragomanError) -> Reply:
         """See `Form`."""
         transport = isinstance(error, TransportError) and (
-            not self.answers or isinstance(error, NotAcceptable)
+            not self.answers or isinstance(error, NotAcceptable | Forbidden)
         )
         if self.streams and not transport:
             _, data = self.stream_failure(error)
@@ -133,7 +136,13 @@ def error_headers(error: DragomanError) -> HeaderList:
     """Return the headers that an error brings along on any binding."""
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", ", ".join(error.allowed).encode())]
-    if isinstance(error, QuotaExceeded | Unavailable):
+    if isinstance(error, Unauthenticated):
+        flaw = ', error="invalid_token"' if error.invalid else ""
+        return [(b"www-authenticate", f'Bearer realm="dragoman"{flaw}'.encode())]
+    if isinstance(error, Forbidden):
+        challenge = f'Bearer realm="dragoman", error="insufficient_scope", scope="{error.scope}"'
+        return [(b"www-authenticate", challenge.encode())]
+    if isinstance(error, QuotaExceeded | RateLimited | Unavailable):
         return [(b"retry-after", str(error.retry_after).encode())]
     if isinstance(error, BodyTooLarge | RequestTimeout):
         # The rest of the body may still be on its way: this connection is of no more use.

@@ -9,7 +9,8 @@ from msgspec import Struct
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange, RawRequest
 from dragoman.bindings.forms import HttpForm
-from dragoman.model.errors import AgentNotFound, InvalidParams, VersionNotSupported
+from dragoman.model import Principal
+from dragoman.model.errors import AgentNotFound, Forbidden, InvalidParams, VersionNotSupported
 from dragoman.model.operation import Operation, Request
 from dragoman.protocol import media
 from dragoman.protocol.negotiation import http_version, requested_version
@@ -37,6 +38,17 @@ LIGHT = 64 * 1024
 async def aside(body: bytes | None, work: Callable[[], T]) -> T:
     """Do some work on a body, in a thread if it is large, and return its result or raise what it raises."""
     return work() if body is None or len(body) <= LIGHT else await asyncio.to_thread(work)
+
+
+def check_right(principal: Principal, operation: Operation) -> None:
+    """Refuse an operation that a principal's credential does not allow; nobody else's right is ever looked at.
+
+    Raises:
+        Forbidden: it does not.
+    """
+    right = operation.right
+    if right not in principal.rights:
+        raise Forbidden(right)
 
 
 class HttpBinding:
@@ -75,20 +87,27 @@ class HttpBinding:
         return HttpForm(self._directory.newest.http[0], "", request)
 
     async def decode(
-        self, exchange: Exchange, agent_id: str, path: str, version: str, dialect: HttpDialect
+        self,
+        exchange: Exchange,
+        agent_id: str,
+        path: str,
+        version: str,
+        dialect: HttpDialect,
+        principal: Principal,
     ) -> Decoded:
-        """Return what is asked.
+        """Return what a principal asks.
 
         Raises:
             DragomanError: it cannot be read or is not allowed; nothing was done.
         """
         request = exchange.request
-        agent = self._directory.find(agent_id)
+        agent = self._directory.find(agent_id, principal)
         if version not in agent.versions:
             raise AgentNotFound("There is no such agent here")
         exchange.agent = agent.id
         match = dialect.routes.match(request.method, path[len(dialect.mount) :])
         exchange.operation = match.endpoint.operation.value
+        check_right(principal, match.endpoint.operation)
         exchange.route = f"/agents/{{agent}}{dialect.mount}{match.template}"
         body = await self._read(request, dialect) if request.method in _HAS_BODY else None
 

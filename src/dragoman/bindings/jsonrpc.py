@@ -3,7 +3,8 @@
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
-from dragoman.bindings.http import Decoded, aside
+from dragoman.bindings.http import Decoded, aside, check_right
+from dragoman.model import Principal
 from dragoman.model.errors import (
     DragomanError,
     FieldViolation,
@@ -47,16 +48,21 @@ class JsonRpcBinding:
         return form, None
 
     async def decode(
-        self, exchange: Exchange, agent_id: str, form: JsonRpcForm, refusal: VersionNotSupported | None
+        self,
+        exchange: Exchange,
+        agent_id: str,
+        form: JsonRpcForm,
+        refusal: VersionNotSupported | None,
+        principal: Principal,
     ) -> Decoded:
-        """Return what is asked; the form learns the request's id on the way.
+        """Return what a principal asks; the form learns the request's id on the way.
 
         Raises:
             DragomanError: it cannot be read or is not allowed; nothing was done.
         """
         request = exchange.request
         exchange.route = "/agents/{agent}/rpc"
-        agent = self._directory.find(agent_id)
+        agent = self._directory.find(agent_id, principal)
         exchange.agent = agent.id
         if request.method != "POST":
             raise MethodNotAllowed(request.method, ["POST"])
@@ -84,6 +90,7 @@ class JsonRpcBinding:
         if method is None:
             raise self._unknown(exchange, form, envelope, agent)
         exchange.operation = method.operation.value
+        check_right(principal, method.operation)
         form.streams = (
             method.operation.streams
             and spec.jsonrpc.streams_refusals

@@ -16,14 +16,14 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.bindings import sse
-from dragoman.bindings.directory import Directory
+from dragoman.bindings.directory import Directory, Gate
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
 from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
 from dragoman.bindings.http import Decoded, HttpBinding
 from dragoman.bindings.jsonrpc import JsonRpcBinding
 from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.extensions import activated
-from dragoman.model import LOCAL, Principal, Scope, Task, TaskPage
+from dragoman.model import Principal, Scope, Task, TaskPage
 from dragoman.model.errors import DragomanError, InternalError, MethodNotFound, NotAcceptable
 from dragoman.model.operation import SubscribeToTask
 from dragoman.protocol import media
@@ -39,9 +39,17 @@ class Pipeline:
     """Takes a request from its bytes to its answer."""
 
     def __init__(
-        self, gateway: Gateway, directory: Directory, fixed: FixedEndpoints, metrics: Metrics, log: LogSink
+        self,
+        gateway: Gateway,
+        directory: Directory,
+        gate: Gate,
+        fixed: FixedEndpoints,
+        metrics: Metrics,
+        log: LogSink,
     ) -> None:
         self._gateway = gateway
+        self._directory = directory
+        self._gate = gate
         self._fixed = fixed
         self._http = HttpBinding(directory)
         self._jsonrpc = JsonRpcBinding(directory)
@@ -114,26 +122,35 @@ class Pipeline:
             return self._fixed.card(exchange, agent_id)
         if rest in ("/rpc", "/rpc/"):
             form, refusal = self._jsonrpc.negotiate(exchange, agent_id)
-            principal = self._identify(exchange)
-            decoded = await self._jsonrpc.decode(exchange, agent_id, form, refusal)
+            principal = await self._identify(exchange, agent_id)
+            decoded = await self._jsonrpc.decode(exchange, agent_id, form, refusal, principal)
         else:
             version, dialect = self._http.negotiate(exchange, agent_id, rest)
             if rest[len(dialect.mount) :] in dialect.card_paths:
                 return self._fixed.card_of(exchange, agent_id, version)
-            principal = self._identify(exchange)
-            decoded = await self._http.decode(exchange, agent_id, rest, version, dialect)
+            principal = await self._identify(exchange, agent_id)
+            decoded = await self._http.decode(exchange, agent_id, rest, version, dialect, principal)
         return await self._perform(exchange, decoded, principal)
 
-    def _identify(self, exchange: Exchange) -> Principal:
-        """Return who calls. Without configured identities that is the implicit local principal."""
-        exchange.tenant = LOCAL
-        return Principal(LOCAL, LOCAL)
+    async def _identify(self, exchange: Exchange, agent_id: str) -> Principal:
+        """Return who calls an agent, which may not be there: then a caller without a credential is not told so."""
+        request = exchange.request
+        agent = self._directory.agents.get(agent_id)
+        principal = await self._gate.identify(
+            request.headers.all(b"authorization"),
+            request.address,
+            tenant=agent.tenant if agent is not None else "",
+            public=agent is not None and agent.public,
+        )
+        exchange.tenant = principal.tenant
+        return principal
 
     async def _perform(
         self, exchange: Exchange, decoded: Decoded, principal: Principal
     ) -> Reply | StreamReply:
         agent = decoded.agent
         call = Call(
+            principal=principal,
             scope=Scope(principal.tenant, principal.name, agent.id),
             settings=agent.settings,
             extensions=activated(

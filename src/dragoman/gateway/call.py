@@ -5,12 +5,13 @@ from collections.abc import AsyncGenerator, Callable
 from msgspec import Struct
 
 from dragoman.gateway.ports import AgentSettings
-from dragoman.model import Message, Scope, Task, TaskEvent
+from dragoman.model import Message, Principal, Scope, Task, TaskEvent
 
 
 class Call(Struct, frozen=True, kw_only=True):
     """Who calls which agent, and what they asked for beside the operation itself."""
 
+    principal: Principal
     scope: Scope
     settings: AgentSettings
     extensions: tuple[str, ...] = ()

@@ -39,8 +39,13 @@ class Reader:
         A task whose status changes while its pages are being read may be skipped or be seen twice.
 
         Raises:
-            InvalidParams: the page token belongs to other filters or another caller.
+            InvalidParams: the page token belongs to other filters or another caller, or a caller that nobody knows
+                names no context.
         """
+        if call.principal.is_anonymous and request.context_id is None:
+            raise InvalidParams.of(
+                "contextId", "is required without a credential: only who knows a context may list its tasks"
+            )
         filters = Filters(call.scope, request.context_id, request.state, request.after)
         if request.cursor is not None and request.cursor.fingerprint != filters.fingerprint():
             raise InvalidParams.of(

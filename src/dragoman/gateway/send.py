@@ -162,7 +162,8 @@ class Sender:
             scope=call.scope,
             message=request.message,
             digest=await asyncio.to_thread(digest, request) if is_heavy(request.message) else digest(request),
-            idempotent=settings.idempotency == "always" or IDEMPOTENCY.uri in call.extensions,
+            idempotent=IDEMPOTENCY.uri in call.extensions
+            or (settings.idempotency == "always" and not call.principal.is_anonymous),
             task_id=new_id(),
             context_id=request.message.context_id or new_id(),
             request=RunRequest(

@@ -13,10 +13,11 @@ from dragoman.model.event import (
 )
 from dragoman.model.message import Artifact, DataPart, Message, Part, RawPart, Role, TextPart, UrlPart
 from dragoman.model.page import Cursor, Filters, TaskPage
-from dragoman.model.principal import LOCAL, Principal, Scope
+from dragoman.model.principal import ANONYMOUS, LOCAL, Principal, Right, Scope
 from dragoman.model.task import Task, TaskState, TaskStatus
 
 __all__ = [
+    "ANONYMOUS",
     "LOCAL",
     "AgentCard",
     "AgentInterface",
@@ -36,6 +37,7 @@ __all__ = [
     "Received",
     "Reply",
     "Resumed",
+    "Right",
     "Role",
     "Scope",
     "Skill",

@@ -50,7 +50,10 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
 
 class AgentCard(Struct, frozen=True, kw_only=True):
-    """What an agent says of itself. Interfaces are in order of preference, best first."""
+    """What an agent says of itself. Interfaces are in order of preference, best first.
+
+    `bearer`: its callers must show a bearer token.
+    """
 
     name: str
     description: str
@@ -63,3 +66,4 @@ class AgentCard(Struct, frozen=True, kw_only=True):
     provider: Provider | None = None
     documentation_url: str = ""
     icon_url: str = ""
+    bearer: bool = False

@@ -18,6 +18,9 @@
     │   └── InvalidParams                   names the fields
     │       └── MessageIdConflict
     ├── TransportError                      refused before anything was read as A2A
+    │   ├── Unauthenticated
+    │   ├── Forbidden                       names the scope
+    │   ├── RateLimited
     │   ├── AgentNotFound
     │   ├── MethodNotAllowed
     │   ├── NotAcceptable
@@ -167,6 +170,39 @@ class MessageIdConflict(InvalidParams):
 
 class TransportError(DragomanError):
     """Refused before the request was read as A2A."""
+
+
+class Unauthenticated(TransportError):
+    """There is no credential, or none that is good; `invalid` tells whether one was shown."""
+
+    reason = "UNAUTHENTICATED"
+
+    def __init__(self, message: str, *, invalid: bool) -> None:
+        super().__init__(message)
+        self.invalid = invalid
+
+
+class Forbidden(TransportError):
+    """The credential is good, but its scopes do not cover what is asked; `scope` would."""
+
+    reason = "INSUFFICIENT_SCOPE"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(
+            f"This credential lacks the scope {scope}; ask whoever issued it for one that has it",
+            metadata={"scope": scope},
+        )
+        self.scope = scope
+
+
+class RateLimited(TransportError):
+    """Too many requests of this kind; `retry_after` says in how many seconds to come back."""
+
+    reason = "RATE_LIMITED"
+
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class AgentNotFound(TransportError):

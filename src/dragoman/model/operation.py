@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 from dragoman.model.message import Message
 from dragoman.model.page import Cursor
 from dragoman.model.payload import ABSENT
+from dragoman.model.principal import Right
 from dragoman.model.task import TaskState
 
 
@@ -29,6 +30,12 @@ class Operation(StrEnum):
     def writes(self) -> bool:
         """The operation changes something, so whatever speaks against its answer must be found before it."""
         return self in {Operation.SEND_MESSAGE, Operation.SEND_STREAMING_MESSAGE, Operation.CANCEL_TASK}
+
+    @property
+    def right(self) -> Right:
+        """What a caller needs beside `Right.ANSWER`."""
+        changes = self.writes or self in {Operation.CREATE_PUSH_CONFIG, Operation.DELETE_PUSH_CONFIG}
+        return Right.DELEGATE if changes else Right.READ
 
     @property
     def streams(self) -> bool:

@@ -1,16 +1,58 @@
-"""Who calls, and what they may see."""
+"""Who calls, what they may do, and what they may see."""
+
+from collections.abc import Iterable
+from enum import StrEnum
 
 from msgspec import Struct
 
 LOCAL = "local"
 """The implicit tenant and principal of a server without configured identities."""
 
+ANONYMOUS = "anonymous"
+"""The principal that all callers of a public agent share who show no credential."""
+
+RESERVED = (LOCAL, ANONYMOUS)
+"""Names that nobody else can have."""
+
+
+class Right(StrEnum):
+    """What a credential's scopes can allow. The values are the scopes that name exactly that."""
+
+    ANSWER = "ai:answer"
+    READ = "a2a:read"
+    DELEGATE = "a2a:delegate"
+    APPROVE = "a2a:approve"
+    ADMIN = "admin:*"
+
+
+def rights_of(scopes: Iterable[str]) -> frozenset[Right]:
+    """Return the rights that scopes cover.
+
+    A scope covers itself; `ai:*` and `a2a:*` cover their families, `*` both families. Only `admin:*` covers itself.
+    Upper and lower case differ, and nothing else that looks alike counts.
+    """
+    granted = frozenset(scopes)
+    covered = {right for right in Right if right.value in granted}
+    for right in Right:
+        if right is not Right.ADMIN and ("*" in granted or f"{right.partition(':')[0]}:*" in granted):
+            covered.add(right)
+    return frozenset(covered)
+
+
+ALL_BUT_ADMIN = rights_of(["*"])
+
 
 class Principal(Struct, frozen=True):
-    """An authenticated caller. Tenant and name come from the credential alone, never from a request."""
+    """A caller. Tenant and name come from the credential alone, never from a request; `rights` from its scopes."""
 
     tenant: str
     name: str
+    rights: frozenset[Right] = ALL_BUT_ADMIN
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Many callers share this principal, so nothing may be told to one that another did."""
+        return self.name == ANONYMOUS
 
 
 class Scope(Struct, frozen=True):

@@ -15,6 +15,7 @@ from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.cards import CardFile
 from dragoman.gateway.ports import Lease
+from dragoman.identity import Failures, Gate, Registry
 from dragoman.model import LOCAL, Scope, TaskState
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.registry import load_versions
@@ -53,7 +54,14 @@ async def serving(world: World, version: str = "1.0") -> AsyncIterator[tuple[Ask
     )
     directory = Directory({"demo": agent}, load_versions(), None)
     metrics = Metrics(load_versions(), lambda: ())
-    pipeline = Pipeline(world.gateway, directory, FixedEndpoints(directory, metrics, _ready), metrics, log)
+    pipeline = Pipeline(
+        world.gateway,
+        directory,
+        Gate(Registry(), Failures(1, 1)),
+        FixedEndpoints(directory, metrics, _ready),
+        metrics,
+        log,
+    )
 
     async def ask(
         method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, query: bytes = b""

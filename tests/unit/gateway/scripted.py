@@ -12,6 +12,7 @@ from dragoman.model import (
     Change,
     Message,
     Part,
+    Principal,
     Role,
     Scope,
     StatusChange,
@@ -76,7 +77,12 @@ class World:
         self.store.on_commit(self._committed)
 
     def call(self, *extensions: str, scope: Scope = SCOPE) -> Call:
-        return Call(scope=scope, settings=self.settings, extensions=extensions)
+        return Call(
+            principal=Principal(scope.tenant, scope.principal),
+            scope=scope,
+            settings=self.settings,
+            extensions=extensions,
+        )
 
     async def send(self, request: SendMessage, *extensions: str) -> Answer:
         answer = await self.gateway.perform(self.call(*extensions), Operation.SEND_MESSAGE, request)

@@ -27,6 +27,9 @@ def encode_card(card: AgentCard) -> dict[str, Any]:
         "additionalInterfaces": [_interface(interface) for interface in served],
         "capabilities": _capabilities(card.capabilities),
     }
+    if card.bearer:
+        wire["securitySchemes"] = {"bearer": {"type": "http", "scheme": "Bearer"}}
+        wire["security"] = [{"bearer": []}]
     if card.capabilities.extended_card:
         wire["supportsAuthenticatedExtendedCard"] = True
     return wire

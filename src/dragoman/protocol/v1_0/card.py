@@ -8,11 +8,15 @@ from dragoman.protocol.card import common_members, extensions
 
 def encode_card(card: AgentCard) -> dict[str, Any]:
     """Return an AgentCard."""
-    return {
+    wire = {
         **common_members(card),
         "supportedInterfaces": [_interface(interface) for interface in card.interfaces],
         "capabilities": _capabilities(card.capabilities),
     }
+    if card.bearer:
+        wire["securitySchemes"] = {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
+        wire["securityRequirements"] = [{"schemes": {"bearer": {"list": []}}}]
+    return wire
 
 
 def _interface(interface: AgentInterface) -> dict[str, Any]:

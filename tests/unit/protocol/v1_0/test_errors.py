@@ -33,6 +33,9 @@ EXPECTED = {
     "MethodNotFound": (-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
     "InvalidParams": (-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
     "MessageIdConflict": (-32602, 409, "ALREADY_EXISTS", "MESSAGE_ID_CONFLICT"),
+    "Unauthenticated": (-32000, 401, "UNAUTHENTICATED", "UNAUTHENTICATED"),
+    "Forbidden": (-32000, 403, "PERMISSION_DENIED", "INSUFFICIENT_SCOPE"),
+    "RateLimited": (-32000, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"),
     "AgentNotFound": (-32000, 404, "NOT_FOUND", "AGENT_NOT_FOUND"),
     "MethodNotAllowed": (-32000, 405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"),
     "NotAcceptable": (-32000, 406, "INVALID_ARGUMENT", "NOT_ACCEPTABLE"),
@@ -62,6 +65,8 @@ def sample(kind: type[DragomanError]) -> DragomanError:
         return errors.TaskNotFound("t")
     if kind is errors.MethodNotAllowed:
         return errors.MethodNotAllowed("PUT", ["GET"])
+    if kind is errors.Unauthenticated:
+        return errors.Unauthenticated("It is so.", invalid=True)
     if kind is errors.InternalError:
         return errors.InternalError()
     return kind("It is so.")
