@@ -18,17 +18,22 @@ from types import MappingProxyType
 import msgspec
 import uvicorn
 import uvloop
+from msgspec import structs
 
 from dragoman import __version__
 from dragoman.agents import Agent, AgentError
+from dragoman.agents.hosted import HostedAgent
 from dragoman.agents.load import load_attribute, load_file
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.guarded import GuardedProtocol
+from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
+from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.cards import CardFile, combined, interfaces
+from dragoman.cards.build import JSON_RPC
 from dragoman.config import (
     AgentTable,
     Config,
@@ -41,11 +46,13 @@ from dragoman.config import (
 )
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
+from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
+from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Credential, Failures, Gate, Registry, hash_token
 from dragoman.identity.tokens import SHORTEST
-from dragoman.model import Principal, Received, Resumed, TaskState
+from dragoman.model import AgentInterface, Principal, Received, Resumed, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.model.principal import rights_of
 from dragoman.protocol.negotiation import UNNAMED
@@ -245,8 +252,9 @@ class Service:
             on_lost=self.lost.set,
             on_noticed=self._notice,
         )
+        hosted = _hosted_agents(agents, config)
         self._engine = EmbeddedEngine(
-            everyone,
+            [*everyone, *hosted.values()],
             self._store,
             max_runs=config.engine.max_runs,
             sweep=seconds(config.engine.sweep, "engine.sweep"),
@@ -259,11 +267,16 @@ class Service:
         )
         self._purging: asyncio.Task[None] | None = None
         self._store.on_commit(self._committed)
-        gateway = Gateway(self._store, self._engine, self._hub)
+        bounds = config.hosted.observers
+        watchers = Watchers(
+            ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
+        )
+        gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers)
         directory = Directory(served, versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
         fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(served, versions, base_url))
-        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log)
+        surface = _hosted_surface(hosted, config, versions, base_url, gate, fixed)
+        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface)
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
             CrossOrigin(pipeline, origins) if origins else pipeline,
@@ -340,6 +353,52 @@ def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], 
         tenant=table.tenant,
         public=table.public,
     )
+
+
+def _hosted_agents(agents: Sequence[Agent], config: Config) -> dict[str, HostedAgent]:
+    """Return the agents of tenants as the hosted profile serves them, by the id that callers know."""
+    if not config.hosted.enabled:
+        return {}
+    deadline = seconds(config.hosted.deadline, "hosted.deadline")
+    tables = {agent.id: config.agents.get(agent.id, AgentTable()) for agent in agents}
+    return {agent.id: HostedAgent(agent, deadline=deadline) for agent in agents if tables[agent.id].workspace}
+
+
+def _hosted_surface(
+    hosted: Mapping[str, HostedAgent],
+    config: Config,
+    versions: Mapping[str, ProtocolSpec],
+    base_url: str,
+    gate: Gate,
+    fixed: FixedEndpoints,
+) -> HostedSurface | None:
+    """Return the surface of the hosted profile, in the newest version alone; `None` if it is switched off."""
+    if not config.hosted.enabled:
+        return None
+    newest = next(iter(versions))
+    spec = versions[newest]
+    policy = structs.replace(
+        HOSTED, window=seconds(config.hosted.observers.window, "hosted.observers.window")
+    )
+    now = time.time()
+    served = {}
+    for agent_id, agent in hosted.items():
+        url = f"{base_url}{HOSTED_PREFIX}{agent_id}/rpc"
+        card = agent.card((AgentInterface(url=url, binding=JSON_RPC, version=newest),))
+        form = CardFile(msgspec.json.encode(spec.card(card)), now)
+        table = config.agents[agent_id]
+        served[agent_id] = ServedAgent(
+            id=agent.id,
+            settings=agent.settings,
+            versions={newest: spec},
+            cards={newest: form},
+            unnamed=newest,
+            unnamed_card=form,
+            tenant=table.tenant,
+            workspace=table.workspace,
+            policy=policy,
+        )
+    return HostedSurface(Directory(served, {newest: spec}, None), gate, fixed)
 
 
 def _descriptions(

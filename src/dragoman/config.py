@@ -101,6 +101,23 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True):
         return found
 
 
+class Observers(Struct, frozen=True, forbid_unknown_fields=True, rename={"everybody": "global"}):
+    """`[hosted.observers]`: waits and streams at once, of everybody, a tenant and a principal; how long one lasts."""
+
+    everybody: int = 256
+    tenant: int = 16
+    principal: int = 4
+    window: str = "110s"
+
+
+class Hosted(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[hosted]`: the profile for many tenants' callers. `deadline` is that of every run in it."""
+
+    enabled: bool = False
+    deadline: str = "1h"
+    observers: Observers = Observers()
+
+
 class TokenRef(Struct, frozen=True, forbid_unknown_fields=True):
     """A bearer token, by the environment variable or the file that holds it, and the scopes that it has."""
 
@@ -143,6 +160,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     max_waiting: int | None = None
     legacy_card: bool | None = None
     tenant: str = ""
+    workspace: str = ""
     public: bool = False
 
 
@@ -154,6 +172,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     engine: Engine = Engine()
     limits: Limits = Limits()
     retention: Retention = Retention()
+    hosted: Hosted = Hosted()
     agents: dict[str, AgentTable] = {}
     tenants: dict[str, TenantTable] = {}
 
@@ -164,6 +183,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "engine": Engine,
     "limits": Limits,
     "retention": Retention,
+    "hosted": Hosted,
 }
 
 
@@ -351,29 +371,20 @@ def _check_tenants(tenants: Any, source: str) -> None:
 
 def _check_values(config: Config, source: str) -> None:
     try:
-        host_and_port(config.server.listen)
-        seconds(config.server.drain, "server.drain")
-        if seconds(config.engine.lease, "engine.lease") <= 0:
-            raise ConfigError('engine.lease must be longer than "0s"')
-        if seconds(config.engine.sweep, "engine.sweep") <= 0:
-            raise ConfigError('engine.sweep must be longer than "0s"')
-        if config.engine.max_runs < 1:
-            raise ConfigError("engine.max_runs must be at least 1")
+        _check_server(config.server)
+        _check_engine(config.engine)
         seconds(config.limits.body_time, "limits.body_time")
         if config.limits.body < 1024:
             raise ConfigError("limits.body must be at least 1024 bytes")
         config.retention.ages()
-        if config.engine.kind != "embedded":
-            raise ConfigError(f'engine.kind = "{config.engine.kind}" is not in this build; use "embedded"')
-        if config.server.public_url and not re.fullmatch(r"https?://[^/\s?#]+", config.server.public_url):
-            raise ConfigError(
-                "server.public_url must be an origin such as https://agents.example.com, without a path"
-            )
-        if config.server.base_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", config.server.base_path):
-            raise ConfigError("server.base_path must look like /a/b: a slash first and none at the end")
-        _check_origins(config.server.cors_origins)
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
+        seconds(config.hosted.deadline, "hosted.deadline")
+        seconds(config.hosted.observers.window, "hosted.observers.window")
+        if config.hosted.enabled and not config.tenants:
+            raise ConfigError(
+                "hosted.enabled: nobody could call hosted agents; name tenants in [tenants.NAME]"
+            )
         for agent_id, table in config.agents.items():
             _check_agent(agent_id, table, config)
         for name, tenant in config.tenants.items():
@@ -384,12 +395,37 @@ def _check_values(config: Config, source: str) -> None:
         raise ConfigError(f"{source}: {error}") from None
 
 
+def _check_server(server: Server) -> None:
+    host_and_port(server.listen)
+    seconds(server.drain, "server.drain")
+    if server.public_url and not re.fullmatch(r"https?://[^/\s?#]+", server.public_url):
+        raise ConfigError(
+            "server.public_url must be an origin such as https://agents.example.com, without a path"
+        )
+    if server.base_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", server.base_path):
+        raise ConfigError("server.base_path must look like /a/b: a slash first and none at the end")
+    _check_origins(server.cors_origins)
+
+
+def _check_engine(engine: Engine) -> None:
+    if seconds(engine.lease, "engine.lease") <= 0:
+        raise ConfigError('engine.lease must be longer than "0s"')
+    if seconds(engine.sweep, "engine.sweep") <= 0:
+        raise ConfigError('engine.sweep must be longer than "0s"')
+    if engine.max_runs < 1:
+        raise ConfigError("engine.max_runs must be at least 1")
+    if engine.kind != "embedded":
+        raise ConfigError(f'engine.kind = "{engine.kind}" is not in this build; use "embedded"')
+
+
 def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
     if not table.python:
         raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
     durations(agent_id, table)
     if table.tenant and table.tenant not in config.tenants:
         raise ConfigError(f"agents.{agent_id}.tenant: there is no [tenants.{table.tenant}]")
+    if table.workspace and not table.tenant:
+        raise ConfigError(f"agents.{agent_id}.workspace: a workspace is a tenant's; write tenant as well")
     if table.public and not config.tenants:
         raise ConfigError(
             f"agents.{agent_id}.public: without [tenants.NAME] nobody has to show who they are; leave it out"

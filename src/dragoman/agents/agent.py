@@ -174,6 +174,11 @@ class Agent:
         return hook
 
     @property
+    def home(self) -> str:
+        """See `gateway.execute.AgentRuntime`."""
+        return self.id
+
+    @property
     def has_handler(self) -> bool:
         """Whether there is a handler."""
         return self._runner is not None

@@ -185,13 +185,15 @@ class _Connection:
         self.gone = False
         self._timer = loop.call_later(min(WATCH_AFTER, seconds), self._tick)
 
-    async def read(self, length: bytes | None) -> bytes:
-        """Return the body; `length` is the Content-Length header.
+    async def read(self, length: bytes | None, limit: int | None = None) -> bytes:
+        """Return the body; `length` is the Content-Length header, `limit` a bound below the usual one.
 
         Raises:
             BodyTooLarge: it is over the limit, or says it will be.
             RequestTimeout: it was not whole in time.
         """
+        if limit is not None:
+            self._limit = min(self._limit, limit)
         if length is not None and length.isdigit() and int(length) > self._limit:
             raise self._too_large()
         try:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Principal
 from dragoman.model.errors import AgentNotFound
@@ -39,13 +40,25 @@ class Gate(Protocol):
         ...
 
 
+class HostedGate(Gate, Protocol):
+    """Tells also what a principal is granted."""
+
+    def is_let_in(self, principal: Principal, tenant: str) -> bool:
+        """Tell whether a principal may call hosted agents of a tenant."""
+        ...
+
+    def may_enter(self, principal: Principal, workspace: str) -> bool:
+        """Tell whether a principal is granted a workspace, now."""
+        ...
+
+
 class ServedAgent(Struct, frozen=True, kw_only=True):
     """An agent that is served.
 
     `versions` are those it is served in, newest first; `cards` holds the pure form of its card for each.
     `unnamed_card` is the form for a request that names no version, and `unnamed` the version that it counts as.
     Principals of other tenants than `tenant`, if there is one, never learn of it. A `public` one may be called by
-    anybody.
+    anybody. `workspace` is what a principal must be granted to be served by a hosted one, under its `policy`.
     """
 
     id: str
@@ -56,6 +69,8 @@ class ServedAgent(Struct, frozen=True, kw_only=True):
     unnamed_card: CardForm
     tenant: str = ""
     public: bool = False
+    workspace: str = ""
+    policy: Policy = OPEN
 
 
 class Directory:

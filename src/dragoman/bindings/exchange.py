@@ -35,7 +35,7 @@ class RawRequest:
         query: bytes,
         headers: Headers,
         request_id: str,
-        read_body: Callable[[bytes | None], Awaitable[bytes]],
+        read_body: Callable[[bytes | None, int | None], Awaitable[bytes]],
         address: str = "",
     ) -> None:
         self.address = address
@@ -46,13 +46,13 @@ class RawRequest:
         self._read_body = read_body
         self._query = query
 
-    async def read_body(self) -> bytes:
-        """Return the body.
+    async def read_body(self, limit: int | None = None) -> bytes:
+        """Return the body, which may have `limit` bytes if that is less than what every body may have.
 
         Raises:
             BodyTooLarge, RequestTimeout.
         """
-        return await self._read_body(self.headers.get(b"content-length"))
+        return await self._read_body(self.headers.get(b"content-length"), limit)
 
     @property
     def query(self) -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ from dragoman.telemetry.metrics import REJECTED, Metrics
 CARD_PATH = "/.well-known/agent-card.json"
 OLD_CARD_PATH = "/.well-known/agent.json"
 OPENAPI_PATH = "/openapi.json"
+CARD_OPERATION = "GetAgentCard"
 
 Check = Callable[[], Awaitable[Sequence[str]]]
 
@@ -58,7 +59,7 @@ class FixedEndpoints:
             self.negotiate(exchange, self._directory.versions)
             return None
         exchange.route = path
-        _check_reading(exchange)
+        check_reading(exchange)
         if path == "/healthz":
             return _json(200, {"status": "ok"})
         if path == "/readyz":
@@ -82,7 +83,7 @@ class FixedEndpoints:
         version = self.negotiate(exchange, agent.cards if agent else self._directory.versions)
         if version is not None:
             return self.card_of(exchange, agent_id, version)
-        self._speak(exchange, agent.unnamed if agent else self._directory.unnamed)
+        self.speak(exchange, agent.unnamed if agent else self._directory.unnamed)
         types = self._directory.newest.http[0].media_types
         return self._card(exchange, agent_id, lambda found: found.unnamed_card, types)
 
@@ -103,13 +104,13 @@ class FixedEndpoints:
         types: Collection[str],
     ) -> Reply:
         exchange.route = CARD_PATH
-        exchange.operation = "GetAgentCard"
-        _check_reading(exchange)
+        exchange.operation = CARD_OPERATION
+        check_reading(exchange)
         agent = self._directory.find(agent_id)
         exchange.agent = agent.id
         accept = exchange.request.headers.joined(b"accept")
         wants_a2a = media.A2A_JSON in types and media.names(accept, media.A2A_JSON)
-        return _kept(exchange, form(agent), media.A2A_JSON if wants_a2a else media.JSON)
+        return kept(exchange, form(agent), media.A2A_JSON if wants_a2a else media.JSON)
 
     def _description(self, exchange: Exchange) -> Reply:
         """Return the OpenAPI document of a version: the one that is asked for, or the newest."""
@@ -117,9 +118,9 @@ class FixedEndpoints:
         version = self.negotiate(exchange, self._descriptions)
         if version is None:
             version = next(iter(self._descriptions))
-            self._speak(exchange, version)
-        _check_reading(exchange)
-        return _kept(exchange, self._descriptions[version], media.JSON)
+            self.speak(exchange, version)
+        check_reading(exchange)
+        return kept(exchange, self._descriptions[version], media.JSON)
 
     def negotiate(self, exchange: Exchange, served: Collection[str]) -> str | None:
         """Return the version that a request names, and give its replies their form; `None` if it names none.
@@ -134,22 +135,23 @@ class FixedEndpoints:
             )
             if named is None:
                 return None
-            self._speak(exchange, http_version(named, served))
+            self.speak(exchange, http_version(named, served))
         except VersionNotSupported:
             exchange.version = REJECTED
             raise
         return exchange.version
 
-    def _speak(self, exchange: Exchange, version: str) -> None:
+    def speak(self, exchange: Exchange, version: str) -> None:
+        """Give the replies to a request the form of a version, for what belongs to no dialect."""
         exchange.version = version
         exchange.form = HttpForm(self._directory.versions[version].http[0], version, exchange.request)
 
 
-def _kept(exchange: Exchange, form: CardForm, content_type: str) -> Reply:
-    """Return what may be kept by whoever asks, or tell that it is as it was."""
+def kept(exchange: Exchange, form: CardForm, content_type: str, *, by: str = "public") -> Reply:
+    """Return what whoever asks may keep (`by` "private": the caller alone), or tell that it is as it was."""
     asked = exchange.request.headers
     headers = [
-        (b"cache-control", f"public, max-age={form.max_age}".encode()),
+        (b"cache-control", f"{by}, max-age={form.max_age}".encode()),
         (b"etag", form.etag.encode()),
         (b"last-modified", form.modified.encode()),
         *exchange.form.headers(),
@@ -159,7 +161,12 @@ def _kept(exchange: Exchange, form: CardForm, content_type: str) -> Reply:
     return Reply(200, [(b"content-type", content_type.encode()), *headers], form.body)
 
 
-def _check_reading(exchange: Exchange) -> None:
+def check_reading(exchange: Exchange) -> None:
+    """Refuse a method that does more than read.
+
+    Raises:
+        MethodNotAllowed.
+    """
     if exchange.request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed(exchange.request.method, ["GET", "HEAD"])
 

@@ -3,6 +3,7 @@
 from dragoman.bindings import sse
 from dragoman.bindings.exchange import HeaderList, RawRequest, Reply
 from dragoman.model.errors import (
+    AgentNotFound,
     BodyTooLarge,
     DragomanError,
     Forbidden,
@@ -106,8 +107,9 @@ class JsonRpcForm:
 
     def failure(self, error: DragomanError) -> Reply:
         """See `Form`."""
+        barred = isinstance(error, AgentNotFound | Forbidden | RateLimited)
         transport = isinstance(error, TransportError) and (
-            not self.answers or isinstance(error, NotAcceptable | Forbidden)
+            not self.answers or barred or isinstance(error, NotAcceptable)
         )
         if self.streams and not transport:
             _, data = self.stream_failure(error)
@@ -116,7 +118,8 @@ class JsonRpcForm:
             )
         status = self.dialect.http_status(error) if transport else 200
         headers = [(b"content-type", JSON.encode()), *self.headers(), *error_headers(error)]
-        return Reply(status, headers, error_frame(self.id, self.dialect.encode_error(error)))
+        identifier = b"null" if barred else self.id
+        return Reply(status, headers, error_frame(identifier, self.dialect.encode_error(error)))
 
     def stream_data(self, item: bytes) -> bytes:
         """See `Form`."""

@@ -13,6 +13,7 @@ from dragoman.model.errors import (
     MethodNotFound,
     VersionNotSupported,
 )
+from dragoman.model.operation import Operation
 from dragoman.protocol import media
 from dragoman.protocol.jsonrpc import Envelope, notification, read_envelope, request_id
 from dragoman.protocol.negotiation import jsonrpc_version, requested_version, unsupported
@@ -23,8 +24,10 @@ from dragoman.telemetry.metrics import REJECTED
 class JsonRpcBinding:
     """Reads JSON-RPC requests."""
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, *, body_limit: int | None = None) -> None:
+        """Serve the agents of `directory`; `body_limit` is a bound below that of every body, in bytes."""
         self._directory = directory
+        self._body_limit = body_limit
 
     def negotiate(self, exchange: Exchange, agent_id: str) -> tuple[JsonRpcForm, VersionNotSupported | None]:
         """Return the form of every reply from here on, and the refusal of the version, if it is refused.
@@ -61,14 +64,12 @@ class JsonRpcBinding:
             DragomanError: it cannot be read or is not allowed; nothing was done.
         """
         request = exchange.request
-        exchange.route = "/agents/{agent}/rpc"
-        agent = self._directory.find(agent_id, principal)
-        exchange.agent = agent.id
+        agent = self.find(agent_id, principal)
         if request.method != "POST":
             raise MethodNotAllowed(request.method, ["POST"])
         if media.check_content_type(request.headers.get(b"content-type"), (media.JSON,)) is None:
             raise media.unsupported((media.JSON,))
-        body = await request.read_body()
+        body = await request.read_body(self._body_limit)
         parsed = await aside(body, lambda: parse(body))
         form.id = request_id(parsed.value)
         envelope = read_envelope(parsed.value)
@@ -85,12 +86,14 @@ class JsonRpcBinding:
             )
         if refusal is not None:
             raise refusal
-        spec = agent.versions[form.version]
+        spec = self._directory.versions[form.version]
         method = spec.jsonrpc.methods.get(envelope.method)
         if method is None:
-            raise self._unknown(exchange, form, envelope, agent)
+            raise self._unknown(exchange, form, envelope, agent_id)
         exchange.operation = method.operation.value
         check_right(principal, method.operation)
+        agent = agent or self.admit(agent_id, principal, method.operation)
+        exchange.agent = agent.id
         form.streams = (
             method.operation.streams
             and spec.jsonrpc.streams_refusals
@@ -102,7 +105,7 @@ class JsonRpcBinding:
         return Decoded(agent, spec, method.operation, asked)
 
     def _unknown(
-        self, exchange: Exchange, form: JsonRpcForm, envelope: Envelope, agent: ServedAgent
+        self, exchange: Exchange, form: JsonRpcForm, envelope: Envelope, agent_id: str
     ) -> DragomanError:
         """Return the refusal of a method that the version of the request does not have."""
         others = [
@@ -121,4 +124,21 @@ class JsonRpcBinding:
         exchange.version = REJECTED
         exchange.form = refused = JsonRpcForm(self._directory.newest.jsonrpc, "", form.id)
         refused.answers = True
-        return unsupported(None, agent.versions)
+        agent = self._directory.agents.get(agent_id)
+        return unsupported(None, self._directory.versions if agent is None else agent.versions)
+
+    def find(self, agent_id: str, principal: Principal) -> ServedAgent | None:
+        """Return the agent that is called, if it may be looked for before it is known what is asked of it.
+
+        Raises:
+            AgentNotFound: it is not there for this principal.
+        """
+        return self._directory.find(agent_id, principal)
+
+    def admit(self, agent_id: str, principal: Principal, operation: Operation) -> ServedAgent:
+        """Return the agent that is called, once it is known what is asked.
+
+        Raises:
+            AgentNotFound: it is not there for this principal.
+        """
+        return self._directory.find(agent_id, principal)

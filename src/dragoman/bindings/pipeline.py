@@ -19,12 +19,15 @@ from dragoman.bindings import sse
 from dragoman.bindings.directory import Directory, Gate
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
 from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
+from dragoman.bindings.hosted import PREFIX as HOSTED
+from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.http import Decoded, HttpBinding
 from dragoman.bindings.jsonrpc import JsonRpcBinding
 from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.extensions import activated
+from dragoman.gateway.policy import OPEN
 from dragoman.model import Principal, Scope, Task, TaskPage
-from dragoman.model.errors import DragomanError, InternalError, MethodNotFound, NotAcceptable
+from dragoman.model.errors import DragomanError, InternalError, MethodNotFound, NotAcceptable, ResultTooLarge
 from dragoman.model.operation import SubscribeToTask
 from dragoman.protocol import media
 from dragoman.protocol.spec import ProtocolSpec
@@ -46,8 +49,10 @@ class Pipeline:
         fixed: FixedEndpoints,
         metrics: Metrics,
         log: LogSink,
+        hosted: HostedSurface | None = None,
     ) -> None:
         self._gateway = gateway
+        self._hosted = hosted
         self._directory = directory
         self._gate = gate
         self._fixed = fixed
@@ -110,6 +115,9 @@ class Pipeline:
 
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path
+        if self._hosted is not None and path.startswith(HOSTED):
+            asked = await self._hosted.serve(exchange)
+            return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
         if not path.startswith(_AGENTS):
             fixed = await self._fixed.serve(exchange)
             if fixed is None:
@@ -153,6 +161,10 @@ class Pipeline:
             principal=principal,
             scope=Scope(principal.tenant, principal.name, agent.id),
             settings=agent.settings,
+            policy=agent.policy,
+            withheld=self._hosted is not None
+            and agent.policy is not OPEN
+            and self._hosted.withholds(agent, principal),
             extensions=activated(
                 _requested_extensions(exchange.request, decoded.spec),
                 agent.settings.capabilities.extensions,
@@ -170,6 +182,11 @@ class Pipeline:
             # Only now: what cannot be read is told as such, whatever the caller accepts.
             self._check_acceptable(exchange, decoded)
         reply = self._reply(exchange, result)
+        most = agent.policy.result_bytes
+        if most is not None and isinstance(reply, Reply) and len(reply.body) > most:
+            raise ResultTooLarge(
+                f"The result has more than {most} bytes; ask for less history, or fewer tasks"
+            )
         if call.extensions:
             named = decoded.spec.extension_headers[0]
             reply.headers.append((named, ", ".join(call.extensions).encode()))

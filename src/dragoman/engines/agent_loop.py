@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -45,12 +45,21 @@ class _Entry:
 
 
 class AgentLoop:
-    """Runs one agent's handlers, each in a place of its own, its callers in turn."""
+    """Runs one agent's handlers, each in a place of its own, its callers in turn.
+
+    The handlers are the agent's own, and those of its variants: the same ones, served in another way.
+    """
 
     def __init__(
-        self, agent: AgentRuntime, store: TaskStore, loop: asyncio.AbstractEventLoop, places: Places
+        self,
+        agent: AgentRuntime,
+        store: TaskStore,
+        loop: asyncio.AbstractEventLoop,
+        places: Places,
+        variants: Iterable[AgentRuntime] = (),
     ) -> None:
         self._agent = agent
+        self._by_id = {one.id: one for one in (agent, *variants)}
         self._store = store
         self._loop = loop
         self._places = places
@@ -66,7 +75,7 @@ class AgentLoop:
         self._idle = threading.Event()
         self._idle.set()
         self._thread = threading.Thread(target=self._serve, name=f"agent-{agent.id}", daemon=True)
-        places.add(agent.id, agent.settings, self._wake)
+        places.add(agent.id, agent.settings, self._wake, self._by_id)
 
     def start(self) -> None:
         """Start the thread and run the agent's startup hooks.
@@ -202,8 +211,9 @@ class AgentLoop:
             self._waiting.remove_first()
             waited = run.lease.task_id in self._noted
             self._noted.discard(run.lease.task_id)
-            execution = Execution(self._store, run, self._agent.settings, waited=waited)
-            task = self._loop.create_task(execute(execution, self._agent.run))
+            agent = self._by_id[run.scope.agent]
+            execution = Execution(self._store, run, agent.settings, waited=waited)
+            task = self._loop.create_task(execute(execution, agent.run))
             entry = self._running[run.lease.task_id] = _Entry(task, execution)
             execution.on_parked = self._parked
             task.add_done_callback(partial(self._done, entry))

@@ -49,8 +49,17 @@ class EmbeddedEngine:
         self._store = store
         self._sweep = sweep
         self._places = Places(max_runs)
+        every = self._agents.values()
         self._loops = {
-            agent.id: AgentLoop(agent, store, new_loop(), self._places) for agent in self._agents.values()
+            agent.id: AgentLoop(
+                agent,
+                store,
+                new_loop(),
+                self._places,
+                [one for one in every if one.home == agent.id and one is not agent],
+            )
+            for agent in every
+            if agent.home == agent.id
         }
         self._patience = {
             agent.id: int(agent.settings.parked_deadline * 1000) for agent in self._agents.values()
@@ -99,8 +108,9 @@ class EmbeddedEngine:
         due = time.monotonic() + SHOW_AFTER
         by_agent: defaultdict[str, list[RunRef]] = defaultdict(list)
         for run in runs:
-            by_agent[run.scope.agent].append(run)
-            shows = self._agents[run.scope.agent].settings.replies != "message"
+            agent = self._agents[run.scope.agent]
+            by_agent[agent.home].append(run)
+            shows = agent.settings.replies != "message"
             if shows and run.state is TaskState.SUBMITTED:
                 self._fresh[run.lease.task_id] = due, run.lease
         for agent_id, batch in by_agent.items():

@@ -5,7 +5,7 @@ All of it is counted here, under one lock, because it is asked for on the servin
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.gateway.ports import AgentSettings, RunRef
 from dragoman.model import Scope
@@ -76,12 +76,24 @@ class Places:
         self._free = max_runs
         self._shares: dict[str, _Share] = {}
         self._line: deque[_Share] = deque()
+        self._homes: dict[str, str] = {}
         self._reserved: dict[str, Scope] = {}
         self._lock = threading.Lock()
 
-    def add(self, agent_id: str, settings: AgentSettings, wake: Callable[[], None]) -> None:
-        """Make an agent known. `wake` is called, on any thread, when a place is held for it; it must not block."""
+    def add(
+        self,
+        agent_id: str,
+        settings: AgentSettings,
+        wake: Callable[[], None],
+        variants: Iterable[str] = (),
+    ) -> None:
+        """Make an agent known, and its `variants`, whose runs take its places.
+
+        `wake` is called, on any thread, when a place is held for it; it must not block.
+        """
         self._shares[agent_id] = _Share(settings, wake)
+        self._homes[agent_id] = agent_id
+        self._homes.update(dict.fromkeys(variants, agent_id))
 
     def reserve(self, scope: Scope, task_id: str) -> bool:
         """Expect a run of a new task; false if its agent's queue is full.
@@ -90,7 +102,7 @@ class Places:
         it for the others.
         """
         with self._lock:
-            share = self._shares[scope.agent]
+            share = self._share(scope)
             most = share.settings.max_waiting
             if share.expected >= most:
                 if scope not in share.callers:
@@ -107,7 +119,7 @@ class Places:
         with self._lock:
             scope = self._reserved.pop(task_id, None)
             if scope is not None:
-                share = self._shares[scope.agent]
+                share = self._share(scope)
                 share.reserved -= 1
                 share.expect_no_more(scope)
 
@@ -115,7 +127,7 @@ class Places:
         """Note that runs have come, expected or not: what was accepted is never refused."""
         with self._lock:
             for run in runs:
-                share = self._shares[run.scope.agent]
+                share = self._share(run.scope)
                 if self._reserved.pop(run.lease.task_id, None) is None:
                     share.expect(run.scope)
                 else:
@@ -124,7 +136,7 @@ class Places:
     def take(self, run: RunRef) -> bool:
         """Give a run that has come a place; false if it must wait. Its agent is woken when there is one."""
         with self._lock:
-            share = self._shares[run.scope.agent]
+            share = self._share(run.scope)
             if share.running >= share.settings.max_runs:
                 return False
             if share.offered:
@@ -149,7 +161,7 @@ class Places:
     def drop(self, run: RunRef) -> None:
         """Note that a run that has come wants no place any more."""
         with self._lock:
-            self._shares[run.scope.agent].expect_no_more(run.scope)
+            self._share(run.scope).expect_no_more(run.scope)
 
     def decline(self, agent_id: str) -> None:
         """Pass on a place that is held for an agent that has no run for it."""
@@ -179,6 +191,9 @@ class Places:
                 agent_id: (share.running, share.expected - share.reserved)
                 for agent_id, share in self._shares.items()
             }
+
+    def _share(self, scope: Scope) -> _Share:
+        return self._shares[self._homes[scope.agent]]
 
     def _pass_on(self) -> None:
         if self._line:

@@ -4,16 +4,22 @@ from collections.abc import AsyncGenerator, Callable
 
 from msgspec import Struct
 
+from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Message, Principal, Scope, Task, TaskEvent
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """Who calls which agent, and what they asked for beside the operation itself."""
+    """Who calls which agent, and what they asked for beside the operation itself.
+
+    `withheld`: the caller has lost the grant on what its tasks hold, so only cancelling them is left.
+    """
 
     principal: Principal
     scope: Scope
     settings: AgentSettings
+    policy: Policy = OPEN
+    withheld: bool = False
     extensions: tuple[str, ...] = ()
 
 

@@ -3,6 +3,7 @@
 from dragoman.gateway.call import Call
 from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.query import HISTORY
+from dragoman.gateway.result import without_content
 from dragoman.model import Task
 from dragoman.model.operation import CancelTask
 
@@ -24,4 +25,5 @@ class Canceller:
         await self._store.cancel(call.scope, request.task_id)
         self._engine.stop(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
-        return fold.task(history_length=HISTORY)
+        task = fold.task(history_length=HISTORY)
+        return without_content(task) if call.withheld else task

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
 from dragoman.gateway.ports import AgentSettings, JournalEntry, RunRef, TaskStore
+from dragoman.gateway.result import Gathered, ResultRefused
 from dragoman.model import Change, Message, Reply, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
 from dragoman.model.event import ArtifactChunk
@@ -69,6 +70,7 @@ class Execution:
         self._shown = ref.visible
         self._artifacts = 0
         self._journal = Journal()
+        self._gathered = Gathered(f"{ref.lease.task_id}-1") if settings.one_result else None
         self._parking: asyncio.Future[None] | None = None
 
     async def prepare(self) -> None:
@@ -107,6 +109,10 @@ class Execution:
             await asyncio.shield(self._parking)
         self._check_entered()
         is_new = self._journal.next_act()
+        if self._gathered is not None:
+            changes = await self._gather(self._gathered, changes)
+            if not changes:
+                return
         state = self.state
         if state is TaskState.SUBMITTED and isinstance(changes[0], ArtifactChunk) and not _is_ending(changes):
             changes = (StatusChange(TaskState.WORKING), *changes)
@@ -266,6 +272,15 @@ class Execution:
         if self.on_parked is not None:
             self.on_parked(self.ref.lease.task_id)
 
+    async def _gather(self, gathered: Gathered, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return what is left of changes once what belongs to the one result was kept."""
+        try:
+            return gathered.take(changes)
+        except ResultRefused as refusal:
+            await self._append((StatusChange(TaskState.FAILED, self.say(str(refusal))),))
+            self.state, self.ended = TaskState.FAILED, True
+            raise IllegalChange(str(refusal)) from None
+
     async def _append(self, changes: tuple[Change, ...]) -> None:
         reveal = (
             not self._shown and self._settings.replies != "message" and not isinstance(changes[-1], Reply)
@@ -294,6 +309,11 @@ class AgentRuntime(Protocol):
     @property
     def id(self) -> str:
         """Its id, unique in the server."""
+        ...
+
+    @property
+    def home(self) -> str:
+        """The id of the agent on whose loop it runs: its own, unless it is that agent served in another way."""
         ...
 
     @property

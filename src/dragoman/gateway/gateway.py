@@ -10,6 +10,7 @@ from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.query import Reader
 from dragoman.gateway.send import WINDOW, Sender
 from dragoman.gateway.subscribe import Subscriber
+from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.model import Task, TaskPage
 from dragoman.model.errors import A2AError, PushNotificationNotSupported, UnsupportedOperation
 from dragoman.model.operation import (
@@ -42,11 +43,20 @@ _REFUSALS: Mapping[Operation, A2AError] = MappingProxyType(
 class Gateway:
     """Performs operations on behalf of callers."""
 
-    def __init__(self, store: TaskStore, engine: Engine, hub: Hub, *, window: float = WINDOW) -> None:
-        self._sender = Sender(store, engine, hub, window=window)
+    def __init__(
+        self,
+        store: TaskStore,
+        engine: Engine,
+        hub: Hub,
+        *,
+        window: float = WINDOW,
+        watchers: Watchers | None = None,
+    ) -> None:
+        watchers = watchers or Watchers(ObserverBounds())
+        self._sender = Sender(store, engine, hub, watchers, window=window)
         self._reader = Reader(store)
         self._canceller = Canceller(store, engine)
-        self._subscriber = Subscriber(store, hub)
+        self._subscriber = Subscriber(store, hub, watchers)
 
     async def perform(self, call: Call, operation: Operation, request: Request) -> Result:
         """Perform an operation and return its result.

@@ -16,6 +16,7 @@ from typing import Self
 
 from dragoman.gateway.call import Committed
 from dragoman.gateway.ports import TaskStore
+from dragoman.gateway.watching import Lease
 from dragoman.model import ArtifactChunk, RawPart, Received, Reply, Resumed, TaskEvent, TextPart, UrlPart
 from dragoman.model.message import Part
 
@@ -33,6 +34,7 @@ class Observer:
         "_buffer",
         "_bytes",
         "_hub",
+        "_lease",
         "_overflowed",
         "_queued",
         "_stale",
@@ -41,9 +43,10 @@ class Observer:
         "task_id",
     )
 
-    def __init__(self, hub: "Hub", task_id: str, *, streams: bool) -> None:
+    def __init__(self, hub: "Hub", task_id: str, lease: Lease | None, *, streams: bool) -> None:
         self.task_id = task_id
         self._hub = hub
+        self._lease = lease
         self._streams = streams
         self._queued = False
         self._buffer: deque[Committed] = deque()
@@ -66,8 +69,16 @@ class Observer:
         return self
 
     def detach(self) -> None:
-        """Stop being handed events; may be called again."""
+        """Stop being handed events, and give the lease back, if there is one; may be called again."""
         self._hub.detach(self)
+        if self._lease is not None:
+            self._lease.release()
+
+    def move(self, task_id: str) -> None:
+        """Be handed the events of another task instead; nothing was handed out yet."""
+        self._hub.detach(self)
+        self.task_id = task_id
+        self._hub.attach(self)
 
     def push(self, committed: Committed) -> None:
         """Take one more event; called by the hub."""
@@ -148,12 +159,12 @@ class Hub:
         self._woken = 0
         self._queue: deque[Observer] = deque()
 
-    def observe(self, task_id: str, *, streams: bool = False) -> Observer:
-        """Return an observer of a task, to be entered before the snapshot is taken.
+    def observe(self, task_id: str, lease: Lease | None = None, *, streams: bool = False) -> Observer:
+        """Return an observer of a task, to be entered before the snapshot is taken; it returns `lease` in the end.
 
         One that `streams` may be one of a crowd and have to wait for its turn.
         """
-        return Observer(self, task_id, streams=streams)
+        return Observer(self, task_id, lease, streams=streams)
 
     def attach(self, observer: Observer) -> None:
         """Begin to hand events to an observer."""

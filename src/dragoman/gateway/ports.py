@@ -297,6 +297,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     """How an agent is served. Durations are seconds.
 
     `legacy_card`: a card that is asked for without a version also has the members that older callers need.
+    `one_result`: what the agent gives is gathered into one text artifact, which comes with the completion.
     """
 
     replies: str = "task"
@@ -311,6 +312,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     max_runs: int = 100
     max_waiting: int = 1000
     legacy_card: bool = True
+    one_result: bool = False
 
 
 class Engine(Protocol):

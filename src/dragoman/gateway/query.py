@@ -1,9 +1,11 @@
 """Reading tasks: one, or a page of them."""
 
 from dragoman.gateway.call import Call
+from dragoman.gateway.policy import Policy
 from dragoman.gateway.ports import TaskStore
+from dragoman.gateway.result import verify
 from dragoman.model import Filters, Task, TaskPage
-from dragoman.model.errors import InvalidParams
+from dragoman.model.errors import InvalidParams, TaskNotFound
 from dragoman.model.operation import GetTask, ListTasks
 
 HISTORY = 100
@@ -18,6 +20,15 @@ def history_bound(asked: int | None) -> int:
     return HISTORY if asked is None else min(asked, MAX_HISTORY)
 
 
+def show(policy: Policy, task: Task) -> Task:
+    """Return a task as a surface may show it.
+
+    Raises:
+        ArtifactUnverified: the surface verifies results, and one is not what was written.
+    """
+    return verify(task) if policy.verifies else task
+
+
 class Reader:
     """GetTask and ListTasks (A2A 1.0 §3.1.3, §3.1.4)."""
 
@@ -30,8 +41,10 @@ class Reader:
         Raises:
             TaskNotFound: there is none, or it is not the caller's.
         """
+        if call.withheld:
+            raise TaskNotFound(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
-        return fold.task(history_length=history_bound(request.history_length))
+        return show(call.policy, fold.task(history_length=history_bound(request.history_length)))
 
     async def list(self, call: Call, request: ListTasks) -> TaskPage:
         """Return one page of the caller's tasks, newest status change first.
@@ -51,10 +64,15 @@ class Reader:
             raise InvalidParams.of(
                 "pageToken", "belongs to a listing with other filters; start again without it"
             )
-        return await self._store.page(
+        if call.withheld:
+            return TaskPage(tasks=(), filters=filters, page_size=request.page_size, total=0, has_more=False)
+        page = await self._store.page(
             filters,
             size=request.page_size,
             cursor=request.cursor,
             history_length=min(request.history_length, MAX_HISTORY),
             artifacts=request.include_artifacts,
         )
+        for task in page.tasks:
+            show(call.policy, task)
+        return page

@@ -9,9 +9,10 @@ from dragoman.gateway.extensions import IDEMPOTENCY
 from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, Engine, RunRequest, TaskStore
-from dragoman.gateway.query import history_bound
+from dragoman.gateway.query import history_bound, show
 from dragoman.gateway.subscribe import HEARTBEAT, follow
-from dragoman.model import Message, Part, Task, TaskFold, TaskState
+from dragoman.gateway.watching import Watchers
+from dragoman.model import Part, TaskFold, TaskState
 from dragoman.model.errors import (
     ContentTypeNotSupported,
     InvalidAgentResponse,
@@ -34,10 +35,13 @@ RETRY_AFTER = 5
 class Sender:
     """The two send operations (A2A 1.0 §3.1.1, §3.1.2)."""
 
-    def __init__(self, store: TaskStore, engine: Engine, hub: Hub, *, window: float = WINDOW) -> None:
+    def __init__(
+        self, store: TaskStore, engine: Engine, hub: Hub, watchers: Watchers, *, window: float = WINDOW
+    ) -> None:
         self._store = store
         self._engine = engine
         self._hub = hub
+        self._watchers = watchers
         self._window = window
 
     async def send(self, call: Call, request: SendMessage) -> Answer:
@@ -50,16 +54,25 @@ class Sender:
             A2AError, InvalidParams, QuotaExceeded, Unavailable: the message was refused; nothing was stored.
         """
         acceptance = await self._acceptance(call, request)
+        if call.policy.watches and not request.return_immediately:
+            lease = self._watchers.enter(call.principal)
+            try:
+                return await self._send(call, request, acceptance)
+            finally:
+                lease.release()
+        return await self._send(call, request, acceptance)
+
+    async def _send(self, call: Call, request: SendMessage, acceptance: Acceptance) -> Answer:
         with self._hub.observe(acceptance.task_id) as observer:
             accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
                 await self._watch(observer, fold, call.settings, request)
-                return self._answer(fold, call.settings, request, accepted.replayed)
+                return self._answer(fold, call, request, accepted.replayed)
         with self._hub.observe(accepted.task_id) as observer:
             fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
             await self._watch(observer, fold, call.settings, request)
-            return self._answer(fold, call.settings, request, accepted.replayed)
+            return self._answer(fold, call, request, accepted.replayed)
 
     async def stream(self, call: Call, request: SendMessage) -> EventStream:
         """Accept a message and return the stream of its task: a snapshot, then what happens, to its end.
@@ -72,14 +85,14 @@ class Sender:
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
         acceptance = await self._acceptance(call, request)
-        observer = self._hub.observe(acceptance.task_id, streams=True).attach()
+        lease = self._watchers.enter(call.principal) if call.policy.watches else None
+        observer = self._hub.observe(acceptance.task_id, lease, streams=True).attach()
         try:
             accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
             else:
-                observer.detach()
-                observer = self._hub.observe(accepted.task_id, streams=True).attach()
+                observer.move(accepted.task_id)
                 fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
         except BaseException:
             observer.detach()
@@ -147,12 +160,14 @@ class Sender:
                 fold,
                 history_length=length,
                 ends_at_input=True,
+                policy=call.policy,
                 pending=pending,
             ):
                 yield item
 
     async def _acceptance(self, call: Call, request: SendMessage) -> Acceptance:
         settings = call.settings
+        call.policy.check(request)
         if request.wants_push and not settings.capabilities.push_notifications:
             raise PushNotificationNotSupported("This agent sends no push notifications")
         if settings.strict_input_modes:
@@ -194,9 +209,8 @@ class Sender:
         else:
             fold.apply_all(item.event for item in batch)
 
-    def _answer(
-        self, fold: TaskFold, settings: AgentSettings, request: SendMessage, replayed: bool
-    ) -> Answer:
+    def _answer(self, fold: TaskFold, call: Call, request: SendMessage, replayed: bool) -> Answer:
+        settings = call.settings
         if fold.reply is not None:
             return Answer(result=fold.reply, replayed=replayed)
         if not _is_shown(fold, settings):
@@ -205,8 +219,8 @@ class Sender:
             raise Unavailable(
                 "The agent has not answered yet; send the same message again to wait for its answer"
             )
-        result: Task | Message = fold.task(history_length=history_bound(request.history_length))
-        return Answer(result=result, replayed=replayed)
+        task = fold.task(history_length=history_bound(request.history_length))
+        return Answer(result=show(call.policy, task), replayed=replayed)
 
 
 def _fold(acceptance: Acceptance, accepted: Accepted) -> TaskFold:

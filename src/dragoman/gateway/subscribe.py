@@ -1,13 +1,17 @@
 """Following a task: snapshot, then every event after it, to the end."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 from dragoman.gateway.call import Call, Committed, EventStream, StreamItem
 from dragoman.gateway.observe import Hub, Observer
+from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import TaskStore
-from dragoman.gateway.query import HISTORY
-from dragoman.model import Received, Resumed, Scope, TaskFold, TaskState
-from dragoman.model.errors import UnsupportedOperation
+from dragoman.gateway.query import HISTORY, show
+from dragoman.gateway.result import verify_artifact
+from dragoman.gateway.watching import Watchers
+from dragoman.model import ArtifactChunk, Received, Resumed, Scope, TaskFold, TaskState
+from dragoman.model.errors import TaskNotFound, UnsupportedOperation
 from dragoman.model.operation import SubscribeToTask
 
 HEARTBEAT = 15.0
@@ -17,9 +21,10 @@ HEARTBEAT = 15.0
 class Subscriber:
     """SubscribeToTask (A2A 1.0 §3.1.6)."""
 
-    def __init__(self, store: TaskStore, hub: Hub) -> None:
+    def __init__(self, store: TaskStore, hub: Hub, watchers: Watchers) -> None:
         self._store = store
         self._hub = hub
+        self._watchers = watchers
 
     async def subscribe(self, call: Call, request: SubscribeToTask) -> EventStream:
         """Return the stream of a task that is not finished: a snapshot, then what happens until it is.
@@ -33,10 +38,13 @@ class Subscriber:
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use GetTask")
-        observer = self._hub.observe(request.task_id, streams=True).attach()
+        if call.withheld:
+            raise TaskNotFound(request.task_id)
+        lease = self._watchers.enter(call.principal) if call.policy.watches else None
+        observer = self._hub.observe(request.task_id, lease, streams=True).attach()
         try:
             fold = await self._store.read(call.scope, request.task_id)
-            after = request.last_event
+            after = request.last_event if call.policy.resumes_streams else None
             if after is not None and not 0 < after <= fold.seq:
                 after = None
             refused = after is None and not request.also_finished
@@ -49,12 +57,12 @@ class Subscriber:
             raise
         return EventStream(
             task_id=request.task_id,
-            items=self._items(call.scope, observer, fold, after),
+            items=self._items(call, observer, fold, after),
             release=observer.detach,
         )
 
     async def _items(
-        self, scope: Scope, observer: Observer, fold: TaskFold, after: int | None
+        self, call: Call, observer: Observer, fold: TaskFold, after: int | None
     ) -> AsyncGenerator[StreamItem | None]:
         with observer:
             if after is not None:
@@ -67,10 +75,11 @@ class Subscriber:
             items = follow(
                 self._store,
                 observer,
-                scope,
+                call.scope,
                 fold,
                 history_length=HISTORY,
                 ends_at_input=False,
+                policy=call.policy,
                 snapshot_first=after is None,
             )
             async for item in items:
@@ -85,6 +94,7 @@ async def follow(
     *,
     history_length: int,
     ends_at_input: bool,
+    policy: Policy = OPEN,
     snapshot_first: bool = True,
     pending: Sequence[Committed] = (),
 ) -> AsyncGenerator[StreamItem | None]:
@@ -97,18 +107,25 @@ async def follow(
         fold: the task as far as it was read.
         history_length: messages of history in snapshots.
         ends_at_input: end at INPUT_REQUIRED too, because it is the caller's turn.
+        policy: how long the stream may last, and whether what it shows is verified.
         snapshot_first: begin with a snapshot.
         pending: events after `fold` that the observer gave out already.
     """
 
+    loop = asyncio.get_running_loop()
+    until = None if policy.window is None else loop.time() + policy.window
+
     def snapshot() -> StreamItem:
-        last = _ends(fold, ends_at_input)
-        return StreamItem(fold.seq, fold.task(history_length=history_length), last=last)
+        task = show(policy, fold.task(history_length=history_length))
+        return StreamItem(fold.seq, task, last=_ends(fold, ends_at_input))
 
     if snapshot_first:
         yield snapshot()
     while not _ends(fold, ends_at_input):
-        batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, HEARTBEAT)
+        patience = HEARTBEAT if until is None else min(HEARTBEAT, until - loop.time())
+        if patience <= 0:
+            return
+        batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, patience)
         pending = ()
         if batch is not None and not batch:
             yield None
@@ -124,6 +141,8 @@ async def follow(
                 # What the lost attempt had said no longer counts: show the task as it stands.
                 yield snapshot()
             elif not isinstance(change, Received) or change.state is not None:
+                if policy.verifies and isinstance(change, ArtifactChunk):
+                    verify_artifact(change.artifact)
                 yield StreamItem(item.event.seq, item, last=_ends(fold, ends_at_input))
             if _ends(fold, ends_at_input):
                 # Somebody may have answered already: what comes of that is for the stream of the answer.

@@ -11,6 +11,9 @@ from dragoman.model import ANONYMOUS, LOCAL, Principal, Right
 from dragoman.model.errors import Forbidden, RateLimited, Unauthenticated
 
 _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]{1,8192})")
+AGENT_API = "agent_api"
+"""The feature of a tenant whose principals may call hosted agents."""
+
 _MISSING = "This agent wants a credential; send the header Authorization: Bearer TOKEN"
 _INVALID = "This credential is not known here, or not any more; ask for a new one"
 
@@ -102,6 +105,14 @@ class Gate:
         if Right.ANSWER not in found.rights:
             raise Forbidden(Right.ANSWER)
         return found
+
+    def is_let_in(self, principal: Principal, tenant: str) -> bool:
+        """Tell whether a principal may call hosted agents of a tenant: its own, which has that feature."""
+        return principal.tenant == tenant and self.registry.has_feature(tenant, AGENT_API)
+
+    def may_enter(self, principal: Principal, workspace: str) -> bool:
+        """Tell whether a principal is granted a workspace of its tenant, now."""
+        return self.registry.may_enter(principal, workspace)
 
     def _find(self, credentials: Sequence[bytes]) -> Principal | None:
         form = _BEARER.fullmatch(credentials[0]) if len(credentials) == 1 else None

@@ -21,6 +21,7 @@
     │   ├── Unauthenticated
     │   ├── Forbidden                       names the scope
     │   ├── RateLimited
+    │   │   └── ObserverLimit
     │   ├── AgentNotFound
     │   ├── MethodNotAllowed
     │   ├── NotAcceptable
@@ -29,6 +30,8 @@
     │   ├── UnsupportedMediaType
     │   ├── QuotaExceeded
     │   └── Unavailable
+    ├── ResultTooLarge                      of a result that is bounded
+    ├── ArtifactUnverified                  a result is not what was written
     ├── InternalError                       ours; the cause goes to the log, never to the wire
     └── RunError                            told to whoever writes to a run, never to a caller
         ├── IllegalChange
@@ -205,6 +208,19 @@ class RateLimited(TransportError):
         self.retry_after = retry_after
 
 
+class ObserverLimit(RateLimited):
+    """Too many waits and streams of this caller, its tenant or all tenants are under way."""
+
+    reason = "OBSERVER_LIMIT"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many waits and streams are under way; nothing was done. End one of yours, or send with "
+            "returnImmediately and read the task later",
+            retry_after=1,
+        )
+
+
 class AgentNotFound(TransportError):
     """There is no such agent here, or it is not the caller's to know."""
 
@@ -268,6 +284,24 @@ class Unavailable(TransportError):
     def __init__(self, message: str, *, retry_after: int = 1) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ResultTooLarge(DragomanError):
+    """The result is larger than a reply may be here."""
+
+    reason = "RESULT_TOO_LARGE"
+
+
+class ArtifactUnverified(DragomanError):
+    """A stored artifact is not what was written of it, so it is not shown."""
+
+    reason = "ARTIFACT_UNVERIFIED"
+
+    def __init__(self, artifact_id: str) -> None:
+        super().__init__(
+            "The stored result does not match its checksum and is not shown; the operator must restore it",
+            metadata={"artifactId": artifact_id[:128]},
+        )
 
 
 class InternalError(DragomanError):

@@ -70,7 +70,7 @@ async def serving(world: World, version: str = "1.0") -> AsyncIterator[tuple[Ask
         pairs = [(name.encode(), value.encode()) for name, value in (sent | (headers or {})).items()]
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
 
-        async def read_body(length: bytes | None) -> bytes:
+        async def read_body(length: bytes | None, limit: int | None) -> bytes:
             return content
 
         return await pipeline.handle(RawRequest(method, path, query, Headers(pairs), "r-1", read_body))
