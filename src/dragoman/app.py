@@ -24,6 +24,7 @@ from dragoman import __version__
 from dragoman.agents import Agent, AgentError
 from dragoman.agents.hosted import HostedAgent
 from dragoman.agents.load import load_attribute, load_file
+from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.directory import Directory, ServedAgent
@@ -46,6 +47,7 @@ from dragoman.config import (
 )
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
+from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
@@ -275,8 +277,16 @@ class Service:
         directory = Directory(served, versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
         fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(served, versions, base_url))
-        surface = _hosted_surface(hosted, config, versions, base_url, gate, fixed)
-        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface)
+        hosted_directory = _hosted_directory(hosted, config, versions, base_url)
+        surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
+        approvals = ApprovalSurface(
+            Approvals(self._store, [agent.id for agent in hosted.values()]),
+            Resumer(self._store),
+            gate,
+            {agent.id: agent for agent in hosted_directory.agents.values()},
+            directory.newest.jsonrpc.codec,
+        )
+        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface, approvals)
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
             CrossOrigin(pipeline, origins) if origins else pipeline,
@@ -364,17 +374,13 @@ def _hosted_agents(agents: Sequence[Agent], config: Config) -> dict[str, HostedA
     return {agent.id: HostedAgent(agent, deadline=deadline) for agent in agents if tables[agent.id].workspace}
 
 
-def _hosted_surface(
+def _hosted_directory(
     hosted: Mapping[str, HostedAgent],
     config: Config,
     versions: Mapping[str, ProtocolSpec],
     base_url: str,
-    gate: Gate,
-    fixed: FixedEndpoints,
-) -> HostedSurface | None:
-    """Return the surface of the hosted profile, in the newest version alone; `None` if it is switched off."""
-    if not config.hosted.enabled:
-        return None
+) -> Directory:
+    """Return the agents of the hosted profile, each in the newest version alone."""
     newest = next(iter(versions))
     spec = versions[newest]
     policy = structs.replace(
@@ -398,7 +404,7 @@ def _hosted_surface(
             workspace=table.workspace,
             policy=policy,
         )
-    return HostedSurface(Directory(served, {newest: spec}, None), gate, fixed)
+    return Directory(served, {newest: spec}, None)
 
 
 def _descriptions(

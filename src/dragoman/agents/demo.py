@@ -50,6 +50,7 @@ async def answer(run: Run) -> None:
         "big": _big,
         "ask": _ask,
         "auth": _auth,
+        "approve": _approve,
         "fail": _fail,
         "reject": _reject,
         "crash": _crash,
@@ -93,6 +94,14 @@ async def _ask(run: Run, rest: str) -> None:
 async def _auth(run: Run, rest: str) -> None:
     answer = await run.require_auth(rest or "Sign in, then send any message.")
     await run.artifact(f"Authorized: {answer.text}", name="auth")
+
+
+async def _approve(run: Run, rest: str) -> None:
+    action = rest or "Do what was asked"
+    decision = await run.approve(action, {"asked": run.text})
+    said = f": {decision.note}" if decision.note else "."
+    verdict = "approved" if decision.approved else "denied"
+    await run.artifact(f"{action} was {verdict} by {decision.by}{said}", name="approve")
 
 
 async def _fail(run: Run, rest: str) -> None:

@@ -29,6 +29,7 @@ class HostedAgent:
             idempotency="always",
             deadline=deadline,
             one_result=True,
+            flat_deadline=True,
         )
 
     def card(self, interfaces: tuple[AgentInterface, ...]) -> AgentCard:

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.agents.outcome import as_artifact, as_message
 from dragoman.gateway.execute import Execution
+from dragoman.gateway.ports import ApprovalRequest
 from dragoman.model import (
     Artifact,
     ArtifactChunk,
@@ -22,8 +23,10 @@ from dragoman.model import (
     StatusChange,
     TaskState,
 )
+from dragoman.model.approval import Decision, approval_digest
+from dragoman.model.ids import new_id
 from dragoman.model.message import text_of
-from dragoman.model.payload import pack_object, unpack
+from dragoman.model.payload import ABSENT, pack, pack_object, unpack
 
 T = TypeVar("T")
 
@@ -203,6 +206,22 @@ class Run(_Facts):
         change = self._status(TaskState.AUTH_REQUIRED, text)
         return await self._execution.ask("require_auth", name or _digest(change), change)
 
+    async def approve(self, action: str, details: Any = None, *, name: str = "") -> Decision:
+        """Have somebody allow an action, and return what they decided (INPUT_REQUIRED until then).
+
+        `details` is a JSON value that says exactly what would be done. Only the approval API decides, once, bound to
+        what was shown; no message of the caller does. Like `ask`, the handler is ended here and entered again.
+
+        Raises:
+            IllegalChange: as `ask`.
+            ValueError, TypeError: the details have no JSON form.
+        """
+        shown = ABSENT if details is None else pack(details)
+        request = ApprovalRequest(id=new_id(), action=action, details=shown)
+        question = self._status(TaskState.INPUT_REQUIRED, f"Waits for an approval: {action}")
+        point = name or approval_digest(action, shown)[:16]
+        return await self._execution.approve(point, question, request)
+
     @overload
     async def step(self, name: str, perform: Callable[[], Awaitable[T]]) -> T: ...
 
@@ -300,6 +319,10 @@ class BlockingRun(_Facts):
     def require_auth(self, text: Content, *, name: str = "") -> Message:
         """See `Run.require_auth`."""
         return self._await(self._run.require_auth(text, name=name))
+
+    def approve(self, action: str, details: Any = None, *, name: str = "") -> Decision:
+        """See `Run.approve`."""
+        return self._await(self._run.approve(action, details, name=name))
 
     def step(self, name: str, perform: Callable[[], T]) -> T:
         """See `Run.step`."""

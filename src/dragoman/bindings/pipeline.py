@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.bindings import sse
+from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.directory import Directory, Gate
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
 from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
@@ -23,6 +24,7 @@ from dragoman.bindings.hosted import PREFIX as HOSTED
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.http import Decoded, HttpBinding
 from dragoman.bindings.jsonrpc import JsonRpcBinding
+from dragoman.bindings.retired import retired
 from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.extensions import activated
 from dragoman.gateway.policy import OPEN
@@ -50,9 +52,11 @@ class Pipeline:
         metrics: Metrics,
         log: LogSink,
         hosted: HostedSurface | None = None,
+        approvals: ApprovalSurface | None = None,
     ) -> None:
         self._gateway = gateway
         self._hosted = hosted
+        self._approvals = approvals
         self._directory = directory
         self._gate = gate
         self._fixed = fixed
@@ -119,6 +123,10 @@ class Pipeline:
             asked = await self._hosted.serve(exchange)
             return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
         if not path.startswith(_AGENTS):
+            gone = retired(exchange) if self._hosted is not None else None
+            other = gone or (await self._approvals.serve(exchange) if self._approvals is not None else None)
+            if other is not None:
+                return other
             fixed = await self._fixed.serve(exchange)
             if fixed is None:
                 raise MethodNotFound("There is no such path here; agents are below /agents/{id}")

@@ -64,6 +64,7 @@ class EmbeddedEngine:
         self._patience = {
             agent.id: int(agent.settings.parked_deadline * 1000) for agent in self._agents.values()
         }
+        self._flat = [agent.id for agent in self._agents.values() if agent.settings.flat_deadline]
         self._fresh: dict[str, tuple[float, Lease]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._noticed = asyncio.Event()
@@ -189,7 +190,7 @@ class EmbeddedEngine:
                 # When a write is answered, all that was committed before has been dispatched. So what was quiet before
                 # this one, and is unknown after it, lies where nobody will ever take it up.
                 await self._expire()
-                for event in await self._store.expire_parked(self._patience):
+                for event in await self._store.expire_parked(self._patience, self._flat):
                     _LOG.warning("a run waited too long for its caller", extra={"task_id": event.task_id})
                     self.stop(event.task_id)
                 await self._take_up([run for run in quiet if not self._is_known(run)])

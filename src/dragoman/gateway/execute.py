@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 from msgspec import structs
 
 from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
-from dragoman.gateway.ports import AgentSettings, JournalEntry, RunRef, TaskStore
+from dragoman.gateway.ports import AgentSettings, ApprovalRequest, JournalEntry, RunRef, TaskStore
 from dragoman.gateway.result import Gathered, ResultRefused
-from dragoman.model import Change, Message, Reply, StatusChange, TaskState
+from dragoman.model import Change, Decision, Message, Reply, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
 from dragoman.model.event import ArtifactChunk
 from dragoman.model.ids import new_id
@@ -203,18 +204,34 @@ class Execution:
             Parked: there is no answer yet.
             Fenced, JournalMismatch: as `act`.
         """
+        known = await self._wait(kind, name, question)
+        answer: Message = self.ref.messages[unpack(known.result)]
+        return answer
+
+    async def approve(self, name: str, question: StatusChange, request: ApprovalRequest) -> Decision:
+        """Return what was decided about the handler's next point. Otherwise as `ask`, but no message answers it.
+
+        Raises:
+            IllegalChange, Parked, Fenced, JournalMismatch: as `ask`.
+        """
+        known = await self._wait("approve", name, question, request)
+        return msgspec.json.decode(known.result, type=Decision)
+
+    async def _wait(
+        self, kind: str, name: str, question: StatusChange, approval: ApprovalRequest | None = None
+    ) -> JournalEntry:
+        """Return what is known of the handler's next point, or park the run there."""
         await self.flush()
         point = self.recall(kind, name)
         if point.known is not None:
-            answer: Message = self.ref.messages[unpack(point.known.result)]
-            return answer
+            return point.known
         if self.replies_with_message:
             raise IllegalChange(
                 "an agent that replies with bare messages shows no task, so nobody could answer"
             )
         advance(self.state, question)
         # Not to be left half done by a timeout around it, or by a task group that gives up.
-        self._parking = asyncio.ensure_future(self._park(point, question))
+        self._parking = asyncio.ensure_future(self._park(point, question, approval))
         self._parking.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.shield(self._parking)
         raise Parked
@@ -258,13 +275,17 @@ class Execution:
         if self.cancelled.is_set():
             raise Fenced("the run was stopped")
 
-    async def _park(self, point: JournalPoint, question: StatusChange) -> None:
+    async def _park(
+        self, point: JournalPoint, question: StatusChange, approval: ApprovalRequest | None
+    ) -> None:
         entry = JournalEntry(
             ordinal=point.ordinal, kind=point.kind, name=point.name, acts=point.acts, result=ABSENT
         )
         reveal = not self._shown
         try:
-            await self._persist(lambda: self._store.park(self.ref.lease, question, entry, reveal=reveal))
+            await self._persist(
+                lambda: self._store.park(self.ref.lease, question, entry, reveal=reveal, approval=approval)
+            )
         except BaseException:
             self._parking = None
             raise

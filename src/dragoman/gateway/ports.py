@@ -1,13 +1,15 @@
 """What the gateway needs from the outside: a store, an engine, agents. Protocols and plain values only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Raw, Struct
 
 from dragoman.model import (
+    Approval,
     Change,
     Cursor,
+    Decision,
     Filters,
     Message,
     Scope,
@@ -33,7 +35,8 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     """A message to accept. `task_id` and `context_id` are the ids to use should a new task be needed.
 
     `message.task_id` names the task that the message continues, if any. `deadline` is in milliseconds from
-    acceptance. `visible` is false where the answer may turn out to be a bare message.
+    acceptance, and `flat` if waiting does not move it. `visible` is false where the answer may turn out to be a bare
+    message.
     """
 
     scope: Scope
@@ -45,6 +48,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     request: RunRequest
     deadline: int
     visible: bool
+    flat: bool = False
 
 
 class Lease(Struct, frozen=True):
@@ -102,6 +106,14 @@ class JournalEntry(Struct, frozen=True, kw_only=True):
     name: str
     acts: int
     result: Raw
+
+
+class ApprovalRequest(Struct, frozen=True, kw_only=True):
+    """What a handler wants to do and somebody must allow."""
+
+    id: str
+    action: str
+    details: Raw = ABSENT
 
 
 class LostRun(Struct, frozen=True, kw_only=True):
@@ -196,12 +208,19 @@ class TaskStore(Protocol):
         ...
 
     async def park(
-        self, lease: Lease, change: StatusChange, entry: JournalEntry, *, reveal: bool = False
+        self,
+        lease: Lease,
+        change: StatusChange,
+        entry: JournalEntry,
+        *,
+        reveal: bool = False,
+        approval: ApprovalRequest | None = None,
     ) -> TaskEvent:
         """Have a run wait for its caller: commit the status that says so and the point where it waits, together.
 
         The lease is given up with it, and nobody takes the run over: the caller's next message has it executed.
-        `entry` has no result yet; `reveal` makes the task visible.
+        `entry` has no result yet; `reveal` makes the task visible. With an `approval` no message answers: only its
+        decision has the run executed.
 
         Raises:
             Fenced: the lease is not good any more.
@@ -209,8 +228,38 @@ class TaskStore(Protocol):
         """
         ...
 
-    async def expire_parked(self, limits: Mapping[str, int]) -> tuple[TaskEvent, ...]:
-        """Move tasks that wait for their caller for too long to FAILED: `limits` is in milliseconds, by agent."""
+    async def expire_parked(
+        self, limits: Mapping[str, int], flat: Collection[str] = ()
+    ) -> tuple[TaskEvent, ...]:
+        """Move tasks that wait for their caller for too long to FAILED: `limits` is in milliseconds, by agent.
+
+        Those of the agents in `flat` have no time beside their deadline.
+        """
+        ...
+
+    async def decide(
+        self, tenant: str, approval_id: str, decision: Decision, *, digest: str | None, flat: Collection[str]
+    ) -> Approval:
+        """Decide an approval of a tenant, once, and have the run that waits for it executed.
+
+        `digest` is that of what whoever decides was shown, if they say so.
+
+        Raises:
+            ApprovalNotFound: the tenant has none of this id.
+            ApprovalClosed: it was decided before, nobody waits for it any more, or it is not what was shown.
+        """
+        ...
+
+    async def approval(self, tenant: str, approval_id: str) -> Approval:
+        """Return an approval of a tenant, decided or not.
+
+        Raises:
+            ApprovalNotFound.
+        """
+        ...
+
+    async def approvals(self, tenant: str, *, after: str, limit: int) -> tuple[Approval, ...]:
+        """Return approvals of a tenant that wait to be decided, oldest first, after the one with the id `after`."""
         ...
 
     async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
@@ -297,6 +346,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     """How an agent is served. Durations are seconds.
 
     `legacy_card`: a card that is asked for without a version also has the members that older callers need.
+    `flat_deadline`: the deadline does not move while a run waits for its caller.
     `one_result`: what the agent gives is gathered into one text artifact, which comes with the completion.
     """
 
@@ -313,6 +363,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     max_waiting: int = 1000
     legacy_card: bool = True
     one_result: bool = False
+    flat_deadline: bool = False
 
 
 class Engine(Protocol):

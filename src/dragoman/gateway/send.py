@@ -188,6 +188,7 @@ class Sender:
             ),
             deadline=int(settings.deadline * 1000),
             visible=settings.replies == "task",
+            flat=settings.flat_deadline,
         )
 
     async def _watch(

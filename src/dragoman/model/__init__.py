@@ -1,5 +1,6 @@
 """The version-neutral A2A domain: values and pure rules, no wire, no I/O. Everything else builds on it."""
 
+from dragoman.model.approval import Approval, Decision
 from dragoman.model.card import AgentCard, AgentInterface, Capabilities, Extension, Provider, Skill
 from dragoman.model.event import (
     ArtifactChunk,
@@ -21,12 +22,14 @@ __all__ = [
     "LOCAL",
     "AgentCard",
     "AgentInterface",
+    "Approval",
     "Artifact",
     "ArtifactChunk",
     "Capabilities",
     "Change",
     "Cursor",
     "DataPart",
+    "Decision",
     "Extension",
     "Filters",
     "Message",

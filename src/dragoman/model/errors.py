@@ -30,6 +30,8 @@
     │   ├── UnsupportedMediaType
     │   ├── QuotaExceeded
     │   └── Unavailable
+    ├── ApprovalNotFound
+    ├── ApprovalClosed                      decided before, or nobody waits for it any more
     ├── ResultTooLarge                      of a result that is bounded
     ├── ArtifactUnverified                  a result is not what was written
     ├── InternalError                       ours; the cause goes to the log, never to the wire
@@ -284,6 +286,21 @@ class Unavailable(TransportError):
     def __init__(self, message: str, *, retry_after: int = 1) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ApprovalNotFound(DragomanError):
+    """There is no such approval, or it is not the caller's to know."""
+
+    reason = "APPROVAL_NOT_FOUND"
+
+    def __init__(self, approval_id: str) -> None:
+        super().__init__("Approval not found", metadata={"approvalId": approval_id[:128]})
+
+
+class ApprovalClosed(DragomanError):
+    """The approval was decided before, or nobody waits for it any more, or it is not what was shown."""
+
+    reason = "APPROVAL_CLOSED"
 
 
 class ResultTooLarge(DragomanError):

@@ -58,6 +58,8 @@ TABLE: Mapping[type[DragomanError], Known] = MappingProxyType(
         errors.BodyTooLarge: Known("BodyTooLargeError", -32000, 413),
         errors.UnsupportedMediaType: Known("ContentTypeNotSupportedError", -32005, 415),
         errors.QuotaExceeded: Known("QuotaExceededError", -32000, 429),
+        errors.ApprovalNotFound: Known("ApprovalNotFoundError", -32000, 404),
+        errors.ApprovalClosed: Known("ApprovalClosedError", -32000, 409),
         errors.ResultTooLarge: Known("ResultTooLargeError", -32603, 500),
         errors.ArtifactUnverified: Known("ArtifactUnverifiedError", -32603, 500),
         errors.Unavailable: Known("UnavailableError", -32000, 503),

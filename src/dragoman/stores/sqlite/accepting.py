@@ -6,6 +6,7 @@ All that can be wrong is checked before the first write, because the transaction
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from dragoman.stores.sqlite.approving import is_awaited
 from dragoman.stores.sqlite.parking import answer
 from dragoman.stores.sqlite.records import accepted_from_row, encode
 from dragoman.stores.sqlite.rows import find, has_counters, scope_id, write
@@ -131,7 +132,11 @@ def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int
             f"Task {row.id} is finished and takes no more messages; send a new one with its contextId instead"
         )
     if row.state.is_interrupted:
-        events = answer(tx, row, message, acceptance.scope, lease_ms)
+        if is_awaited(tx, row.id):
+            raise UnsupportedOperation(
+                f"Task {row.id} waits for an approval, which no message can give; it is decided by the approval API"
+            )
+        events = answer(tx, row, message, acceptance.scope, lease_ms, flat=acceptance.flat)
     else:
         events = write(tx, row, (Received(message),))
     return Accepted(task_id=row.id, replayed=False, events=events)

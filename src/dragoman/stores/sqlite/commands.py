@@ -3,7 +3,7 @@
 Each checks all that can be wrong before its first write, because the transaction is shared with others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import structs
 
@@ -101,9 +101,17 @@ def expire(tx: Transaction) -> tuple[TaskEvent, ...]:
     return _fail_all(tx, rows, "The run passed its deadline and was stopped.")
 
 
-def expire_parked(tx: Transaction, limits: Mapping[str, int]) -> tuple[TaskEvent, ...]:
+def expire_parked(tx: Transaction, limits: Mapping[str, int], flat: Collection[str]) -> tuple[TaskEvent, ...]:
     """See `TaskStore.expire_parked`."""
     events: list[TaskEvent] = []
+    if flat:
+        marks = ", ".join("?" * len(flat))
+        rows = tx.execute(
+            f"SELECT {COLUMNS} FROM task WHERE state IN (6, 8) AND deadline_at <= ?"
+            f" AND (SELECT agent FROM scope s WHERE s.id = scope_id) IN ({marks}) LIMIT {SWEPT}",
+            (tx.now, *flat),
+        ).fetchall()
+        events += _fail_all(tx, rows, "The run was not finished within its deadline, so it was ended.")
     for limit in sorted(set(limits.values())):
         agents = [agent for agent, own in limits.items() if own == limit]
         marks = ", ".join("?" * len(agents))

@@ -1,6 +1,8 @@
 """Runs that wait for their caller: parking them and entering them again, inside a Transaction."""
 
-from dragoman.gateway.ports import JournalEntry, Lease
+from collections.abc import Callable
+
+from dragoman.gateway.ports import JournalEntry, Lease, RunRef
 from dragoman.model import Message, Received, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.stores.sqlite.records import encode
 from dragoman.stores.sqlite.rows import TaskRow, leased, run_ref, write
@@ -8,7 +10,7 @@ from dragoman.stores.sqlite.writer import Transaction
 
 
 def park(tx: Transaction, lease: Lease, change: StatusChange, entry: JournalEntry, reveal: bool) -> TaskEvent:
-    """See `TaskStore.park`."""
+    """See `TaskStore.park`; what an approval needs beside it is saved by `approving.open_approval`."""
     row = leased(tx, lease)
     # The handler is on its way out: nothing that is left of it can write any more.
     row.epoch += 1
@@ -22,24 +24,49 @@ def park(tx: Transaction, lease: Lease, change: StatusChange, entry: JournalEntr
 
 
 def answer(
-    tx: Transaction, row: TaskRow, message: Message, scope: Scope, lease_ms: int
+    tx: Transaction, row: TaskRow, message: Message, scope: Scope, lease_ms: int, *, flat: bool
 ) -> tuple[TaskEvent, ...]:
     """Add a message to a parked run, as what it waits for, and have the run executed."""
+    return resume(
+        tx,
+        row,
+        scope,
+        lease_ms,
+        flat=flat,
+        move=lambda: write(tx, row, (Received(message, TaskState.WORKING),)),
+        # The message itself is in the event log: the journal says which of the caller's it is.
+        result=lambda run: encode(len(run.messages) - 1),
+    )
+
+
+def resume(
+    tx: Transaction,
+    row: TaskRow,
+    scope: Scope,
+    lease_ms: int,
+    *,
+    flat: bool,
+    move: Callable[[], tuple[TaskEvent, ...]],
+    result: Callable[[RunRef], bytes],
+) -> tuple[TaskEvent, ...]:
+    """Have a parked run executed: `move` writes what moves its task, `result` is what its journal is to give.
+
+    Its deadline moves by the time that it waited, unless it is `flat`.
+    """
     row.epoch += 1
     row.dispatch = "sent"
     # The clock may have gone back meanwhile: no run loses time by waiting.
     tx.execute(
         "UPDATE task SET dispatch = 'sent', owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
-        " parked_ms = parked_ms + max(0, ? - parked_at), deadline_at = deadline_at + max(0, ? - parked_at)"
+        " parked_ms = parked_ms + max(0, ? - parked_at), deadline_at = deadline_at + ? * max(0, ? - parked_at)"
         " WHERE id = ?",
-        (tx.epoch, tx.now + lease_ms, row.epoch, tx.now, tx.now, row.id),
+        (tx.epoch, tx.now + lease_ms, row.epoch, tx.now, not flat, tx.now, row.id),
     )
-    events = write(tx, row, (Received(message, TaskState.WORKING),))
+    events = move()
     run = run_ref(tx, row, scope)
-    # The message itself is in the event log: the journal says which of the caller's it is.
     tx.execute(
         "UPDATE journal SET result = ?, seq = ? WHERE task_id = ? AND result IS NULL",
-        (encode(len(run.messages) - 1), row.seq, row.id),
+        (result(run), row.seq, row.id),
     )
     tx.runs.append(run)
     return events

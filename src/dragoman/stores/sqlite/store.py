@@ -5,14 +5,25 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, LostRun, Purged
+from dragoman.gateway.ports import (
+    Acceptance,
+    Accepted,
+    ApprovalRequest,
+    Commit,
+    JournalEntry,
+    Lease,
+    LostRun,
+    Purged,
+)
 from dragoman.model import (
+    Approval,
     Change,
     Cursor,
+    Decision,
     Filters,
     Scope,
     StatusChange,
@@ -22,7 +33,7 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite import accepting, commands, parking, purge, queries
+from dragoman.stores.sqlite import accepting, approving, commands, parking, purge, queries
 from dragoman.stores.sqlite.connection import (
     StoreError,
     explain,
@@ -34,7 +45,7 @@ from dragoman.stores.sqlite.connection import (
 )
 from dragoman.stores.sqlite.locks import write_lock_holder
 from dragoman.stores.sqlite.ownership import Ownership
-from dragoman.stores.sqlite.writer import Writer
+from dragoman.stores.sqlite.writer import Transaction, Writer
 
 CHECK_SECONDS = 2.0
 """How long a check waits for an answer: whoever asks whether a server is ready does not wait long."""
@@ -178,17 +189,51 @@ class SqliteStore:
         events: tuple[TaskEvent, ...] = await self._writer.run(commands.expire)
         return events
 
-    async def expire_parked(self, limits: Mapping[str, int]) -> tuple[TaskEvent, ...]:
+    async def expire_parked(
+        self, limits: Mapping[str, int], flat: Collection[str] = ()
+    ) -> tuple[TaskEvent, ...]:
         """See `TaskStore.expire_parked`."""
-        events: tuple[TaskEvent, ...] = await self._writer.run(lambda tx: commands.expire_parked(tx, limits))
+        events: tuple[TaskEvent, ...] = await self._writer.run(
+            lambda tx: commands.expire_parked(tx, limits, flat)
+        )
         return events
 
     async def park(
-        self, lease: Lease, change: StatusChange, entry: JournalEntry, *, reveal: bool = False
+        self,
+        lease: Lease,
+        change: StatusChange,
+        entry: JournalEntry,
+        *,
+        reveal: bool = False,
+        approval: ApprovalRequest | None = None,
     ) -> TaskEvent:
         """See `TaskStore.park`."""
-        event: TaskEvent = await self._writer.run(lambda tx: parking.park(tx, lease, change, entry, reveal))
+
+        def park(tx: Transaction) -> TaskEvent:
+            event = parking.park(tx, lease, change, entry, reveal)
+            if approval is not None:
+                approving.open_approval(tx, lease.task_id, entry, approval)
+            return event
+
+        event: TaskEvent = await self._writer.run(park)
         return event
+
+    async def decide(
+        self, tenant: str, approval_id: str, decision: Decision, *, digest: str | None, flat: Collection[str]
+    ) -> Approval:
+        """See `TaskStore.decide`."""
+        approval: Approval = await self._writer.run(
+            lambda tx: approving.decide(tx, tenant, approval_id, decision, digest, flat, self._lease_ms)
+        )
+        return approval
+
+    async def approval(self, tenant: str, approval_id: str) -> Approval:
+        """See `TaskStore.approval`."""
+        return self._read(lambda db: approving.find_approval(db, tenant, approval_id))
+
+    async def approvals(self, tenant: str, *, after: str, limit: int) -> tuple[Approval, ...]:
+        """See `TaskStore.approvals`."""
+        return self._read(lambda db: approving.open_approvals(db, tenant, after, limit))
 
     async def record(self, lease: Lease, entry: JournalEntry) -> None:
         """See `TaskStore.record`."""
