@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from dragoman.gateway.ports import Acceptance, Accepted, Commit, JournalEntry, Lease, RunRef
+from dragoman.gateway.ports import Acceptance, Accepted, ApprovalRequest, Commit, JournalEntry, Lease, RunRef
 from dragoman.model import (
     Change,
     Cursor,
@@ -141,7 +141,13 @@ class MemoryStore:
         return events
 
     async def park(
-        self, lease: Lease, change: StatusChange, entry: JournalEntry, *, reveal: bool = False
+        self,
+        lease: Lease,
+        change: StatusChange,
+        entry: JournalEntry,
+        *,
+        reveal: bool = False,
+        approval: ApprovalRequest | None = None,
     ) -> TaskEvent:
         (event,) = await self.append(lease, [change], reveal=reveal)
         self._journals.setdefault(lease.task_id, []).append(entry)
