@@ -137,6 +137,7 @@ class Pipeline:
         if rest == CARD_PATH:
             return self._fixed.card(exchange, agent_id)
         if rest in ("/rpc", "/rpc/"):
+            exchange.route = "/agents/{agent}/rpc"
             form, refusal = self._jsonrpc.negotiate(exchange, agent_id)
             principal = await self._identify(exchange, agent_id)
             decoded = await self._jsonrpc.decode(exchange, agent_id, form, refusal, principal)

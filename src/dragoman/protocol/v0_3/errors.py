@@ -50,6 +50,7 @@ TABLE: Mapping[type[DragomanError], Known] = MappingProxyType(
         errors.InvalidParams: Known("InvalidParamsError", -32602, 400),
         errors.Unauthenticated: Known("UnauthenticatedError", -32000, 401),
         errors.Forbidden: Known("ForbiddenError", -32000, 403),
+        errors.ObserverLimit: Known("ObserverLimitError", -32000, 429),
         errors.RateLimited: Known("RateLimitedError", -32000, 429),
         errors.AgentNotFound: Known("AgentNotFoundError", -32000, 404),
         errors.MethodNotAllowed: Known("MethodNotAllowedError", -32000, 405),

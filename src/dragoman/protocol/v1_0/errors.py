@@ -43,6 +43,7 @@ TABLE: Mapping[type[DragomanError], Codes] = MappingProxyType(
         errors.InvalidParams: Codes(-32602, 400, "INVALID_ARGUMENT"),
         errors.Unauthenticated: Codes(-32000, 401, "UNAUTHENTICATED"),
         errors.Forbidden: Codes(-32000, 403, "PERMISSION_DENIED"),
+        errors.ObserverLimit: Codes(-32000, 429, "RESOURCE_EXHAUSTED"),
         errors.RateLimited: Codes(-32000, 429, "RESOURCE_EXHAUSTED"),
         errors.AgentNotFound: Codes(-32000, 404, "NOT_FOUND"),
         errors.MethodNotAllowed: Codes(-32000, 405, "UNIMPLEMENTED"),

@@ -36,6 +36,11 @@ EXPECTED = {
     "Unauthenticated": (-32000, 401, "UNAUTHENTICATED", "UNAUTHENTICATED"),
     "Forbidden": (-32000, 403, "PERMISSION_DENIED", "INSUFFICIENT_SCOPE"),
     "RateLimited": (-32000, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"),
+    "ObserverLimit": (-32000, 429, "RESOURCE_EXHAUSTED", "OBSERVER_LIMIT"),
+    "ApprovalNotFound": (-32000, 404, "NOT_FOUND", "APPROVAL_NOT_FOUND"),
+    "ApprovalClosed": (-32000, 409, "FAILED_PRECONDITION", "APPROVAL_CLOSED"),
+    "ResultTooLarge": (-32603, 500, "INTERNAL", "RESULT_TOO_LARGE"),
+    "ArtifactUnverified": (-32603, 500, "DATA_LOSS", "ARTIFACT_UNVERIFIED"),
     "AgentNotFound": (-32000, 404, "NOT_FOUND", "AGENT_NOT_FOUND"),
     "MethodNotAllowed": (-32000, 405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"),
     "NotAcceptable": (-32000, 406, "INVALID_ARGUMENT", "NOT_ACCEPTABLE"),
@@ -61,6 +66,8 @@ NEVER_ANSWERED = {
 def sample(kind: type[DragomanError]) -> DragomanError:
     if issubclass(kind, InvalidParams):
         return kind([FieldViolation("a.b[0]", "is wrong")])
+    if kind is errors.ObserverLimit:
+        return errors.ObserverLimit()
     if kind is errors.TaskNotFound:
         return errors.TaskNotFound("t")
     if kind is errors.MethodNotAllowed:
