@@ -82,6 +82,7 @@ def test_every_key_is_read() -> None:
                     "max_waiting": 30,
                     "legacy_card": False,
                     "tenant": "acme",
+                    "workspace": "lab",
                     "public": True,
                 }
             },
@@ -115,6 +116,7 @@ def test_every_key_is_read() -> None:
         30,
         False,
         "acme",
+        "lab",
         True,
     )
     assert (config.engine.max_runs, Engine().max_runs) == (50, 1000)
@@ -140,11 +142,11 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(document: Any, wrong: st
     assert refused(document) == f"dragoman.toml: {wrong} is not a key of this Dragoman; did you mean {near}?"
 
 
-@pytest.mark.parametrize("section", ["hosted", "auth", "signing", "vault", "outbound"])
+@pytest.mark.parametrize("section", ["auth", "signing", "vault", "outbound"])
 def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
     said = refused({section: {"enabled": True}})
     assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")
-    assert "did you mean" in said or "known here: server, store, engine, limits, retention, agents" in said
+    assert "did you mean" in said or "known here: server, store, engine, limits, retention, hosted, agents" in said
 
 
 @pytest.mark.parametrize(

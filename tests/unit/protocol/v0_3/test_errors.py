@@ -29,6 +29,14 @@ EXPECTED = {
     "MethodNotFound": ("MethodNotFoundError", -32601, 404),
     "InvalidParams": ("InvalidParamsError", -32602, 400),
     "MessageIdConflict": ("InvalidParamsError", -32602, 409),
+    "Unauthenticated": ("UnauthenticatedError", -32000, 401),
+    "Forbidden": ("ForbiddenError", -32000, 403),
+    "RateLimited": ("RateLimitedError", -32000, 429),
+    "ObserverLimit": ("ObserverLimitError", -32000, 429),
+    "ApprovalNotFound": ("ApprovalNotFoundError", -32000, 404),
+    "ApprovalClosed": ("ApprovalClosedError", -32000, 409),
+    "ResultTooLarge": ("ResultTooLargeError", -32603, 500),
+    "ArtifactUnverified": ("ArtifactUnverifiedError", -32603, 500),
     "AgentNotFound": ("AgentNotFoundError", -32000, 404),
     "MethodNotAllowed": ("MethodNotAllowedError", -32000, 405),
     "NotAcceptable": ("NotAcceptableError", -32000, 406),
@@ -54,6 +62,10 @@ NEVER_ANSWERED = {
 def sample(kind: type[DragomanError]) -> DragomanError:
     if issubclass(kind, InvalidParams):
         return kind([FieldViolation("a.b[0]", "is wrong")])
+    if kind is errors.Unauthenticated:
+        return errors.Unauthenticated("It is so.", invalid=True)
+    if kind is errors.ObserverLimit:
+        return errors.ObserverLimit()
     if kind is errors.TaskNotFound:
         return errors.TaskNotFound("t")
     if kind is errors.MethodNotAllowed:
