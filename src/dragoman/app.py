@@ -33,6 +33,7 @@ from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.pipeline import Pipeline
+from dragoman.callers import verifier_of
 from dragoman.cards import CardFile, combined, interfaces
 from dragoman.cards.build import JSON_RPC
 from dragoman.config import (
@@ -66,9 +67,8 @@ from dragoman.telemetry.metrics import Metrics
 
 _LOG = logging.getLogger("dragoman.server")
 
-FAILURES = 20
 FAILURES_PER_SECOND = 0.2
-"""Credentials that are not good, by address: so many at once, and so many a second in the long run."""
+"""Credentials that are not good, by address: so many a second in the long run."""
 
 DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
 
@@ -194,10 +194,10 @@ def check_listen(config: Config) -> tuple[str, int]:
         ConfigError: others could reach it although nobody would have to prove who they are.
     """
     host, port = host_and_port(config.server.listen)
-    if not is_loopback(host) and not config.tenants:
+    if not is_loopback(host) and not config.authenticates:
         raise ConfigError(
             f"server.listen = {config.server.listen}: nobody would have to show who they are. Name who may call in "
-            "[tenants.NAME.principals.NAME], or listen on 127.0.0.1"
+            "[tenants.NAME.principals.NAME], or an issuer in [auth.oidc], or listen on 127.0.0.1"
         )
     return host, port
 
@@ -246,7 +246,9 @@ class Service:
         versions = load_versions()
         everyone = (*agents, *beside)
         served = {agent.id: _served(agent, config, versions, base_url) for agent in everyone}
-        gate = Gate(registry_of(config, os.environ), Failures(FAILURES, FAILURES_PER_SECOND))
+        self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
+        failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
+        gate = Gate(registry_of(config, os.environ), failures, verifier=self._verifier)
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -297,6 +299,8 @@ class Service:
 
     async def start(self) -> None:
         """Start the agents, take up what an earlier server left, and begin to purge."""
+        if self._verifier is not None:
+            self._verifier.start()
         await self._engine.start()
         self._purging = asyncio.create_task(self._purger.run())
 
@@ -313,6 +317,8 @@ class Service:
         if self._purging is not None:
             self._purging.cancel()
         await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
+        if self._verifier is not None:
+            await self._verifier.close()
         await asyncio.to_thread(self._store.close)
 
     def _committed(self, commit: Commit) -> None:
@@ -346,7 +352,7 @@ class Service:
 def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str) -> ServedAgent:
     chosen = _versions(agent, config, versions)
     table = config.agents.get(agent.id, AgentTable())
-    bearer = bool(config.tenants) and not table.public
+    bearer = config.authenticates and not table.public
     card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()), bearer=bearer)
     now = time.time()
     forms = {version: spec.card(card) for version, spec in chosen.items()}

@@ -3,16 +3,18 @@
 Every key that this build knows is a field below; anything else is refused with the nearest name that exists.
 """
 
+import copy
 import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from dragoman.model.principal import RESERVED
+from dragoman.model.principal import RESERVED, is_name
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
 
@@ -24,8 +26,11 @@ SHORTEST_AGE = 60.0
 FEATURES = ("agent_api",)
 """What a tenant can be given beyond the open surfaces."""
 
-NAME_PATTERN = r"[a-z0-9][a-z0-9._@-]{0,127}"
-"""Tenants, principals and workspaces."""
+ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA")
+"""Signatures of JWTs that can be checked: none of them has a secret that the server shares with the issuer."""
+
+MOST_SKEW = 600.0
+"""Seconds that two clocks may differ."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -68,10 +73,41 @@ class Engine(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[limits]`: `body` is the size of a request body in bytes; `body_time` how long it may take to arrive."""
+    """`[limits]`: `body` is the size of a request body in bytes; `body_time` how long it may take to arrive.
+
+    `failed_auth` is how many credentials that are not good one address may send at once.
+    """
 
     body: int = 4 * 1024 * 1024
     body_time: str = "30s"
+    failed_auth: int = 20
+
+
+class Oidc(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[auth.oidc]`: an OpenID Connect issuer whose signed tokens (JWT) are credentials here.
+
+    `jwks_max_age`, `jwks_refetch` and `jwks_stale` bound how old its keys may be, how often they are fetched, and
+    for how long they still count if it cannot be reached.
+    """
+
+    issuer: str = ""
+    audience: str = ""
+    jwks_url: str = ""
+    tenant_claim: str = "tenant"
+    scope_claim: str = "scope"
+    principal_claim: str = "sub"
+    algorithms: tuple[str, ...] = ("ES256", "RS256", "EdDSA")
+    schemes: tuple[str, ...] = ("https",)
+    clock_skew: str = "60s"
+    jwks_max_age: str = "10m"
+    jwks_refetch: str = "10s"
+    jwks_stale: str = "1h"
+
+
+class Auth(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[auth]`: whose word counts for who somebody is, beside the tokens in `[tenants]`."""
+
+    oidc: Oidc | None = None
 
 
 class Retention(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,7 +155,7 @@ class Hosted(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenRef(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bearer token, by the environment variable or the file that holds it, and the scopes that it has."""
+    """`[[tenants.T.principals.P.tokens]]`: a bearer token, by where it is held, and the scopes that it has."""
 
     scopes: tuple[str, ...]
     env: str = ""
@@ -172,9 +208,15 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     engine: Engine = Engine()
     limits: Limits = Limits()
     retention: Retention = Retention()
+    auth: Auth = Auth()
     hosted: Hosted = Hosted()
     agents: dict[str, AgentTable] = {}
     tenants: dict[str, TenantTable] = {}
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether callers have to show who they are."""
+        return bool(self.tenants) or self.auth.oidc is not None
 
 
 _SECTIONS: Mapping[str, type[Struct]] = {
@@ -183,8 +225,10 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "engine": Engine,
     "limits": Limits,
     "retention": Retention,
+    "auth.oidc": Oidc,
     "hosted": Hosted,
 }
+"""The sections whose keys are known by name, so that the environment can set them too."""
 
 
 def read_config(document: Mapping[str, Any], environment: Mapping[str, str], source: str) -> Config:
@@ -193,22 +237,23 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
     Raises:
         ConfigError: a key is unknown or a value is wrong.
     """
-    merged: dict[str, Any] = {
-        name: dict(value) if isinstance(value, Mapping) else value for name, value in document.items()
-    }
+    merged: dict[str, Any] = copy.deepcopy(dict(document))
     _check_names(merged, Config, f"{source}: ")
+    _check_table(merged.get("auth", {}), Auth, source, "auth")
     for section, kind in _SECTIONS.items():
-        _check_table(merged.get(section, {}), kind, source, section)
+        _check_table(_section(merged, section), kind, source, section)
     for section, table in _from_environment(environment).items():
-        merged.setdefault(section, {}).update(table)
+        place = merged
+        for name in section.split("."):
+            place = place.setdefault(name, {})
+        place.update(table)
     agents = merged.get("agents", {})
     if not isinstance(agents, Mapping):
         raise ConfigError(f"{source}: agents must be tables such as [agents.demo]")
     for agent_id, table in agents.items():
         _check_table(table, AgentTable, source, f"agents.{agent_id}")
-    for section, table in merged.items():
-        if section in _SECTIONS:
-            _convert(table, _SECTIONS[section], source, section)
+    for section, kind in _SECTIONS.items():
+        _convert(_section(merged, section), kind, source, section)
     for agent_id, table in agents.items():
         _convert(table, AgentTable, source, f"agents.{agent_id}")
     _check_tenants(merged.get("tenants", {}), source)
@@ -282,25 +327,43 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
     """Return what `DRAGOMAN_<SECTION>_<KEY>` variables set, by section."""
     found: dict[str, dict[str, Any]] = {}
     for variable, text in environment.items():
-        section, _, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("_")
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
-        kind = _SECTIONS.get(section)
-        if kind is None:
-            # Other programs may have variables of this prefix, but not ones that differ from ours by a slip.
-            near = difflib.get_close_matches(section, _SECTIONS, n=1, cutoff=0.75)
-            if section == "agents":
-                raise ConfigError(
-                    f"{variable}: agents cannot be configured in the environment; use the TOML file"
-                )
-            if near:
-                raise ConfigError(f"{variable}: there is no section {section}; did you mean {near[0]}?")
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        section = next((one for one in _SECTIONS if name.startswith(_prefix(one))), None)
+        if section is None:
+            _check_foreign(variable, name.partition("_")[0])
             continue
+        kind, key = _SECTIONS[section], name.removeprefix(_prefix(section))
         _check_names({key: text}, kind, f"the environment variable {variable}: {section}.")
         value = _typed(kind, key, text)
         _convert({key: value}, kind, f"the environment variable {variable}", section)
         found.setdefault(section, {})[key] = value
     return found
+
+
+def _prefix(section: str) -> str:
+    """Return how the names of a section's variables begin, in lower case."""
+    return section.replace(".", "_") + "_"
+
+
+def _check_foreign(variable: str, word: str) -> None:
+    """Refuse a variable that begins like ours but names no section of ours, if that looks like a slip."""
+    if word in ("agents", "tenants"):
+        raise ConfigError(f"{variable}: {word} cannot be configured in the environment; use the TOML file")
+    # Other programs may have variables of this prefix, but not ones that differ from ours by a slip.
+    near = difflib.get_close_matches(word, [one.partition(".")[0] for one in _SECTIONS], n=1, cutoff=0.75)
+    if near:
+        whole = next(one for one in _SECTIONS if one.partition(".")[0] == near[0])
+        raise ConfigError(f"{variable}: there is no section {word}; did you mean {whole}?")
+
+
+def _section(document: Mapping[str, Any], path: str) -> Any:
+    """Return the table at a dotted path; one that is not there is empty."""
+    table: Any = document
+    for name in path.split("."):
+        table = table.get(name, {})
+    return table
 
 
 def _convert(table: Any, kind: type[Struct], source: str, path: str) -> None:
@@ -373,9 +436,7 @@ def _check_values(config: Config, source: str) -> None:
     try:
         _check_server(config.server)
         _check_engine(config.engine)
-        seconds(config.limits.body_time, "limits.body_time")
-        if config.limits.body < 1024:
-            raise ConfigError("limits.body must be at least 1024 bytes")
+        _check_limits(config.limits)
         config.retention.ages()
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
@@ -385,6 +446,8 @@ def _check_values(config: Config, source: str) -> None:
             raise ConfigError(
                 "hosted.enabled: nobody could call hosted agents; name tenants in [tenants.NAME]"
             )
+        if config.auth.oidc is not None:
+            _check_oidc(config.auth.oidc)
         for agent_id, table in config.agents.items():
             _check_agent(agent_id, table, config)
         for name, tenant in config.tenants.items():
@@ -418,6 +481,14 @@ def _check_engine(engine: Engine) -> None:
         raise ConfigError(f'engine.kind = "{engine.kind}" is not in this build; use "embedded"')
 
 
+def _check_limits(limits: Limits) -> None:
+    seconds(limits.body_time, "limits.body_time")
+    if limits.body < 1024:
+        raise ConfigError("limits.body must be at least 1024 bytes")
+    if limits.failed_auth < 1:
+        raise ConfigError("limits.failed_auth must be at least 1")
+
+
 def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
     if not table.python:
         raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
@@ -426,15 +497,60 @@ def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
         raise ConfigError(f"agents.{agent_id}.tenant: there is no [tenants.{table.tenant}]")
     if table.workspace and not table.tenant:
         raise ConfigError(f"agents.{agent_id}.workspace: a workspace is a tenant's; write tenant as well")
-    if table.public and not config.tenants:
+    if table.public and not config.authenticates:
         raise ConfigError(
             f"agents.{agent_id}.public: without [tenants.NAME] nobody has to show who they are; leave it out"
         )
 
 
+def _check_oidc(oidc: Oidc) -> None:
+    for key in ("issuer", "audience", "tenant_claim", "scope_claim", "principal_claim"):
+        if not getattr(oidc, key):
+            raise ConfigError(f"auth.oidc.{key} is missing")
+    for scheme in oidc.schemes:
+        if scheme not in ("https", "http"):
+            raise ConfigError(f'auth.oidc.schemes: "{scheme}" is none; there are "https" and "http"')
+    _check_url("issuer", oidc.issuer, oidc.schemes)
+    if "?" in oidc.issuer:
+        raise ConfigError("auth.oidc.issuer has no query (OpenID Connect Core 1.0 §2)")
+    if oidc.jwks_url:
+        _check_url("jwks_url", oidc.jwks_url, oidc.schemes)
+    for name in oidc.algorithms:
+        if name not in ALGORITHMS:
+            raise ConfigError(
+                f'auth.oidc.algorithms: "{name}" is not among {", ".join(ALGORITHMS)}: signatures that anybody '
+                "can check and only the issuer can make"
+            )
+    if not oidc.algorithms:
+        raise ConfigError(f"auth.oidc.algorithms is empty; name some of {', '.join(ALGORITHMS)}")
+    if seconds(oidc.clock_skew, "auth.oidc.clock_skew") > MOST_SKEW:
+        raise ConfigError(f"auth.oidc.clock_skew must be {MOST_SKEW:g}s at most")
+    seconds(oidc.jwks_stale, "auth.oidc.jwks_stale")
+    for key in ("jwks_max_age", "jwks_refetch"):
+        if seconds(getattr(oidc, key), f"auth.oidc.{key}") <= 0:
+            raise ConfigError(f'auth.oidc.{key} must be longer than "0s"')
+
+
+def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:
+    """Refuse what is no URL of an issuer: by https, or by another scheme that is allowed, or on this machine."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    good = host and port != 0 and re.fullmatch(r"[!-~]+", url) and not {"@", "#", "\\"} & set(url)
+    if not good or parts.scheme not in ("https", "http"):
+        raise ConfigError(f'auth.oidc.{key} = "{url}" must be a URL such as https://login.example.com')
+    if parts.scheme == "http" and "http" not in schemes and not is_loopback(host):
+        raise ConfigError(
+            f'auth.oidc.{key} = "{url}": anybody on the way could exchange what comes by http; use https, or allow '
+            'it with schemes = ["https", "http"]'
+        )
+
+
 def _check_tenant(name: str, tenant: TenantTable) -> None:
     for owner, kind in ((name, "tenant"), *((who, "principal") for who in tenant.principals)):
-        if not re.fullmatch(NAME_PATTERN, owner) or owner in RESERVED:
+        if not is_name(owner):
             raise ConfigError(
                 f"tenants.{name}: {owner!r} is no name for a {kind}; write lower-case letters, digits, . _ @ and -, "
                 f"and neither {' nor '.join(RESERVED)}"

@@ -13,6 +13,7 @@ ROOMS = [
     "agents",
     "app",
     "bindings",
+    "callers",
     "cards",
     "cli",
     "config",

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT, Struct
 
 from dragoman import config
 from dragoman.agents.agent import Agent
-from dragoman.app import KEEP_ALIVE_SECONDS
+from dragoman.app import FAILURES_PER_SECOND, KEEP_ALIVE_SECONDS
 from dragoman.bindings.cors import PREFLIGHT_SECONDS
 from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
 from dragoman.cards.serve import MAX_AGE
@@ -44,28 +44,45 @@ _DURATIONS = {
 # ------------------------------------------------------------------------------------------------------- configuration
 
 
-def sections() -> Iterator[tuple[str, type[Struct]]]:
-    """Yield the sections of the configuration, `agents.ID` for an agent's table."""
-    for field in msgspec.structs.fields(config.Config):
-        if get_origin(field.type) is dict:
-            yield f"{field.encode_name}.ID", get_args(field.type)[1]
-        else:
-            yield field.encode_name, field.type
+_NAMED: Mapping[str, str] = {"agents": "ID", "tenants": "T", "principals": "P"}
+"""Table of tables → how the documents call the name of one."""
+
+
+def sections(kind: type[Struct] = config.Config, path: str = "") -> Iterator[tuple[str, type[Struct]]]:
+    """Yield the sections of the configuration and those below them: `agents.ID` for an agent's table, and so on."""
+    for field in msgspec.structs.fields(kind):
+        inner = _inner(field)
+        if inner is not None:
+            place = f"{path}{field.encode_name}"
+            if get_origin(field.type) is dict:
+                place += f".{_NAMED[field.encode_name]}"
+            yield place, inner
+            yield from sections(inner, f"{place}.")
+
+
+def _inner(field: Any) -> type[Struct] | None:
+    """Return the kind of the table, or tables, that a field holds."""
+    kinds = [field.type, *get_args(field.type)]
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, Struct)), None)
+
+
+def _keys_of(kind: type[Struct]) -> list[Any]:
+    """Return the fields of a section that are keys of its own; a list of tables is one too."""
+    fields = msgspec.structs.fields(kind)
+    return [field for field in fields if _inner(field) is None or get_origin(field.type) is tuple]
 
 
 def keys() -> set[str]:
     """Return every key of the configuration."""
-    return {
-        f"{section}.{field.encode_name}"
-        for section, kind in sections()
-        for field in msgspec.structs.fields(kind)
-    }
+    return {f"{section}.{field.encode_name}" for section, kind in sections() for field in _keys_of(kind)}
 
 
 def configuration_part() -> str:
     """Return one table of keys a section."""
     pieces = []
     for section, kind in sections():
+        if not _keys_of(kind):
+            continue
         words = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ").partition(": ")[2]
         rows = [
             [
@@ -73,26 +90,31 @@ def configuration_part() -> str:
                 *_type_and_value(section, field),
                 KEYS[f"{section}.{field.encode_name}"],
             ]
-            for field in msgspec.structs.fields(kind)
+            for field in _keys_of(kind)
         ]
         keys_table = table(["key", "type", "default", "meaning"], rows)
-        pieces.append(f"## `[{section}]`\n\n{words[:1].upper()}{words[1:]}\n\n{keys_table}")
+        head = f"[[{section}]]" if kind is config.TokenRef else f"[{section}]"
+        pieces.append(f"## `{head}`\n\n{words[:1].upper()}{words[1:]}\n\n{keys_table}")
     return "\n".join(pieces)
 
 
 def _type_and_value(section: str, field: Any) -> list[str]:
     kinds = [kind for kind in (get_args(field.type) or (field.type,)) if kind is not type(None)]
-    value = field.default if field.default is not NODEFAULT else field.default_factory()
+    value = (
+        None
+        if field.required
+        else field.default
+        if field.default is not NODEFAULT
+        else field.default_factory()
+    )
     name = {str: "string", int: "integer", bool: "true or false"}.get(kinds[0], "array of strings")
     if get_origin(field.type) is tuple or any(get_origin(kind) is tuple for kind in kinds):
-        name = "array of strings"
-    if f"{section}.{field.encode_name}" in _DURATIONS or _DURATION.fullmatch(str(value)):
-        name = "duration"
+        name = "array of strings" if _inner(field) is None else "array of tables"
     key = f"{section}.{field.encode_name}"
-    return [
-        name,
-        UNSET.get(key, "the agent's own") if value is None else f"`{msgspec.json.encode(value).decode()}`",
-    ]
+    if key in _DURATIONS or _DURATION.fullmatch(str(value)):
+        name = "duration"
+    otherwise = UNSET.get(key, "must be there" if field.required else "the agent's own")
+    return [name, otherwise if value is None else f"`{msgspec.json.encode(value).decode()}`"]
 
 
 # ------------------------------------------------------------------------------------------------------------- commands
@@ -224,6 +246,12 @@ def limits_part() -> str:
             f"{HEARTBEAT_TIMEOUT_MS // 1000} seconds",
             "",
             "another one may take its file over",
+        ],
+        [
+            "credentials from one address that are not good",
+            f"{limits.failed_auth} at once, then one each {1 / FAILURES_PER_SECOND:g} seconds",
+            "`limits.failed_auth`",
+            "429 `RATE_LIMITED`",
         ],
         ["idle HTTP connection", f"{KEEP_ALIVE_SECONDS} seconds", "", "it is closed"],
         ["card kept by a client", f"{MAX_AGE} seconds", "", ""],

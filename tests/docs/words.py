@@ -6,7 +6,10 @@ A key or an error that is missing here, or that is here and not in the code, fai
 from collections.abc import Mapping
 
 KEYS: Mapping[str, str] = {
-    "server.listen": "Address and port to listen at, on loopback only. Port 0 takes a free one.",
+    "server.listen": (
+        "Address and port to listen at; on loopback only, unless callers have to show who they are. "
+        "Port 0 takes a free one."
+    ),
     "server.public_url": "The origin that cards say, without a path. If empty, the one that is listened at.",
     "server.base_path": "A path such as `/a2a` that everything stands below, also in cards.",
     "server.cors_origins": "Origins whose pages may call from a browser. `*` alone means every page.",
@@ -19,6 +22,36 @@ KEYS: Mapping[str, str] = {
     "engine.max_runs": "How many runs go on at a time in all agents together; further ones wait, agents taking turns.",
     "limits.body": "Bytes of a request body; at least 1024.",
     "limits.body_time": "How long a body may take to arrive.",
+    "limits.failed_auth": (
+        "How many credentials that are not good one address may send at once; then one more every 5 seconds."
+    ),
+    "auth.oidc.issuer": "The issuer's URL, exactly as its tokens say it (`iss`). Needed.",
+    "auth.oidc.audience": "What the issuer's tokens call this server (`aud`). Needed.",
+    "auth.oidc.jwks_url": "Where its keys are. If empty, its discovery document says it; that must be its own origin.",
+    "auth.oidc.tenant_claim": "The claim that names the tenant: one of `[tenants]`.",
+    "auth.oidc.scope_claim": "The claim that holds the scopes: a text with spaces between them, or an array.",
+    "auth.oidc.principal_claim": "The claim that names the principal.",
+    "auth.oidc.algorithms": (
+        "How a token may be signed. Besides these there are `ES384`, `ES512`, `RS384`, `RS512`, `PS256`, `PS384` and "
+        "`PS512`. `EdDSA` is Ed25519, under either of its names."
+    ),
+    "auth.oidc.schemes": 'How the issuer may be reached. `"http"` beside `"https"` allows it from other machines too.',
+    "auth.oidc.clock_skew": "How far the issuer's clock and this one may differ; 10 minutes at most.",
+    "auth.oidc.jwks_max_age": "How old its keys may be. A key that it takes back counts no more after this time.",
+    "auth.oidc.jwks_refetch": "How long to wait at least between two fetches of the keys, whatever asks for them.",
+    "auth.oidc.jwks_stale": "How long older keys still count if the issuer cannot be reached.",
+    "hosted.enabled": "Whether hosted agents are served: those of tenants that have a workspace.",
+    "hosted.deadline": "How long a hosted run may take before it is ended as FAILED, waiting included.",
+    "hosted.observers.global": "Waits and streams of hosted agents at a time, of everybody together.",
+    "hosted.observers.tenant": "The same, of one tenant.",
+    "hosted.observers.principal": "The same, of one principal.",
+    "hosted.observers.window": "How long one of them lasts.",
+    "tenants.T.features": "What the tenant has beyond the open surfaces: `agent_api`, to call hosted agents.",
+    "tenants.T.principals.P.workspaces": "The workspaces that the principal is granted.",
+    "tenants.T.principals.P.tokens": "The tokens that stand for the principal.",
+    "tenants.T.principals.P.tokens.scopes": "The scopes that the token has.",
+    "tenants.T.principals.P.tokens.env": "The environment variable that holds the token. Either this or `file`.",
+    "tenants.T.principals.P.tokens.file": "The file that holds the token. Either this or `env`.",
     "retention.terminal": 'How long a finished task is kept: a duration of at least `"1m"`, or `"never"` to keep all.',
     "retention.completed": "The same for tasks that ended COMPLETED.",
     "retention.failed": "The same for tasks that ended FAILED.",
@@ -34,6 +67,9 @@ KEYS: Mapping[str, str] = {
     "agents.ID.max_attempts": "How often a run is entered at most.",
     "agents.ID.deadline": "How long a run may take before it is ended as FAILED, waiting for its caller aside.",
     "agents.ID.parked_deadline": "How long a run may wait for its caller before it is ended as FAILED.",
+    "agents.ID.tenant": "The tenant that it belongs to: to all others it is not there. If empty, it is everybody's.",
+    "agents.ID.workspace": "The workspace of its tenant that it belongs to, if it is served as a hosted agent.",
+    "agents.ID.public": "Whether it may be called without a credential.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
     "agents.ID.max_waiting": "How many runs of the agent may wait; messages that would begin further ones are refused.",
     "agents.ID.legacy_card": "Whether a card that is asked for without a version is one for 0.3 callers too.",
@@ -61,6 +97,14 @@ REMEDIES: Mapping[str, str] = {
     "MethodNotFound": "Take URLs from the card, and method names from the standard.",
     "MessageIdConflict": "Send a new message under a new `messageId`.",
     "InvalidParams": "Mend the fields in `fieldViolations`.",
+    "Unauthenticated": "Send `Authorization: Bearer TOKEN` with a good token. The log says what is wrong with one.",
+    "Forbidden": "Ask for a token with the scope that `WWW-Authenticate` and `metadata.scope` name.",
+    "RateLimited": "Wait as long as `Retry-After` says, and send what is good.",
+    "ObserverLimit": "Wait as long as `Retry-After` says, or send with `returnImmediately` and read the task later.",
+    "ApprovalNotFound": "Check the id, and that the agent is one of your tenant's.",
+    "ApprovalClosed": "Read the approvals again; this one needs no decision any more.",
+    "ResultTooLarge": "Ask for less history, or for fewer tasks.",
+    "ArtifactUnverified": "Tell the operator: the store was changed by something else than the server.",
     "AgentNotFound": "Check the agent's id in the URL. `dragoman agents` lists those that are served.",
     "MethodNotAllowed": "Use a method that `Allow` names.",
     "NotAcceptable": "Accept `application/json`, or `text/event-stream` for a stream.",

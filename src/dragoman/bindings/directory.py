@@ -35,7 +35,7 @@ class Gate(Protocol):
         """Return who sends a request, by its Authorization headers and the address it comes from.
 
         Raises:
-            Unauthenticated, Forbidden, RateLimited.
+            Unauthenticated, Forbidden, RateLimited, Unavailable.
         """
         ...
 

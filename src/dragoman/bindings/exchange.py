@@ -130,9 +130,21 @@ class Exchange:
         version: the negotiated version, "rejected", or empty if nothing was negotiated.
         agent, operation, task_id, route: what was called, as far as it came.
         outcome: "ok" or the reason of the error.
+        flaw: what was wrong with the credential, which only the log line says.
     """
 
-    __slots__ = ("agent", "form", "operation", "outcome", "request", "route", "task_id", "tenant", "version")
+    __slots__ = (
+        "agent",
+        "flaw",
+        "form",
+        "operation",
+        "outcome",
+        "request",
+        "route",
+        "task_id",
+        "tenant",
+        "version",
+    )
 
     def __init__(self, request: RawRequest, form: Form) -> None:
         self.request = request
@@ -144,3 +156,4 @@ class Exchange:
         self.task_id = ""
         self.route = ""
         self.outcome = "ok"
+        self.flaw = ""

@@ -29,7 +29,14 @@ from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.extensions import activated
 from dragoman.gateway.policy import OPEN
 from dragoman.model import Principal, Scope, Task, TaskPage
-from dragoman.model.errors import DragomanError, InternalError, MethodNotFound, NotAcceptable, ResultTooLarge
+from dragoman.model.errors import (
+    DragomanError,
+    InternalError,
+    MethodNotFound,
+    NotAcceptable,
+    ResultTooLarge,
+    Unauthenticated,
+)
 from dragoman.model.operation import SubscribeToTask
 from dragoman.protocol import media
 from dragoman.protocol.spec import ProtocolSpec
@@ -111,7 +118,7 @@ class Pipeline:
             "version": exchange.version,
             "outcome": exchange.outcome,
         }
-        for name in ("operation", "agent", "tenant", "task_id"):
+        for name in ("operation", "agent", "tenant", "task_id", "flaw"):
             value = getattr(exchange, name)
             if value:
                 line[name] = value
@@ -259,6 +266,8 @@ class Pipeline:
 
     def _failure(self, exchange: Exchange, error: DragomanError) -> Reply:
         exchange.outcome = error.reason
+        if isinstance(error, Unauthenticated):
+            exchange.flaw = error.flaw
         return exchange.form.failure(error)
 
 

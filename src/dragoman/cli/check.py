@@ -35,5 +35,11 @@ def check(
     print(
         f"store: SQLite at {app.database_path(settings, data)}, with the embedded engine (one server process)"
     )
+    if settings.tenants:
+        print(f"tenants: {', '.join(settings.tenants)}")
+    oidc = settings.auth.oidc
+    if oidc is not None:
+        where = f"at {oidc.jwks_url}" if oidc.jwks_url else "found by its discovery document"
+        print(f"issuer: {oidc.issuer}, of tokens for {oidc.audience}; its keys are {where}")
     for agent in agents:
         print(f"agent {agent.id}: {agent.name}, from {agent.place}")

@@ -2,13 +2,14 @@
 
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
+from dragoman.identity.failures import Failures
 from dragoman.identity.registry import Registry
-from dragoman.identity.tokens import hash_token
+from dragoman.identity.tokens import PREFIX, hash_token
 from dragoman.model import ANONYMOUS, LOCAL, Principal, Right
-from dragoman.model.errors import Forbidden, RateLimited, Unauthenticated
+from dragoman.model.errors import Forbidden, Unauthenticated
 
 _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]{1,8192})")
 AGENT_API = "agent_api"
@@ -18,62 +19,66 @@ _MISSING = "This agent wants a credential; send the header Authorization: Bearer
 _INVALID = "This credential is not known here, or not any more; ask for a new one"
 
 
-class Failures:
-    """Counts failed credentials by address, and bounds them (token bucket)."""
+class Rejected(Exception):
+    """A credential is not good. The message says why, for the log alone: a caller could learn from it."""
 
-    def __init__(self, burst: int, per_second: float, *, addresses: int = 10_000) -> None:
-        """Allow `burst` failures at once and `per_second` in the long run, for the `addresses` seen last."""
-        self._burst = float(burst)
-        self._rate = per_second
-        self._most = addresses
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def check(self, address: str) -> None:
-        """Refuse an address that failed too often of late.
+class Verifier(Protocol):
+    """Tells whom a token stands for that is none of this server's own (see `oidc.JwtVerifier`)."""
+
+    def start(self) -> None:
+        """Begin to fetch what is needed to tell."""
+        ...
+
+    async def close(self) -> None:
+        """Stop, and let go of connections."""
+        ...
+
+    async def verify(self, token: str, digest: bytes) -> Principal:
+        """Return whom a token stands for; `digest` is what `hash_token` makes of it.
 
         Raises:
-            RateLimited: it did.
+            Rejected: it is not good.
+            Unavailable: that cannot be told now.
         """
-        if address in self._left and self._now_left(address) < 1:
-            wait = max(1, round((1 - self._now_left(address)) / self._rate + 0.5))
-            raise RateLimited(
-                "Too many credentials from this address were not good; wait and send one that is",
-                retry_after=wait,
-            )
-
-    def count(self, address: str) -> None:
-        """Note one more failure."""
-        self._left[address] = (self._now_left(address) - 1, time.monotonic())
-        self._left.move_to_end(address)
-        if len(self._left) > self._most:
-            self._left.popitem(last=False)
-
-    def _now_left(self, address: str) -> float:
-        left, at = self._left.get(address, (self._burst, 0.0))
-        return min(self._burst, left + (time.monotonic() - at) * self._rate)
+        ...
 
 
 class Gate:
     """Tells who calls.
 
-    Without a tenant the server is somebody's own: everybody who reaches it (over loopback alone) is `local`, and
-    credentials are not looked at.
+    Without a tenant and without an issuer the server is somebody's own: everybody who reaches it (over loopback
+    alone) is `local`, and credentials are not looked at.
 
     Attributes:
         registry: everybody who may call; replaced when it changes.
     """
 
     def __init__(
-        self, registry: Registry, failures: Failures, *, clock: Callable[[], float] = time.time
+        self,
+        registry: Registry,
+        failures: Failures,
+        *,
+        verifier: Verifier | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """Put the gate together.
+
+        Args:
+            registry: everybody who may call.
+            failures: bounds credentials that are not good.
+            verifier: tells about tokens that the registry does not know; without one they are refused.
+            clock: seconds since 1970 UTC.
+        """
         self.registry = registry
         self._failures = failures
+        self._verifier = verifier
         self._clock = clock
 
     @property
     def is_open(self) -> bool:
         """Whether nobody has to show who they are."""
-        return not self.registry.tenants
+        return not self.registry.tenants and self._verifier is None
 
     async def identify(
         self, credentials: Sequence[bytes], address: str, *, tenant: str = "", public: bool = False
@@ -90,6 +95,7 @@ class Gate:
             Unauthenticated: there is no credential, or none that is good.
             Forbidden: the credential allows nothing here.
             RateLimited: too many that were not good came from there.
+            Unavailable: whether it is good cannot be told now.
         """
         if self.is_open:
             return _LOCAL
@@ -97,11 +103,16 @@ class Gate:
             if public:
                 return Principal(tenant or LOCAL, ANONYMOUS)
             raise Unauthenticated(_MISSING, invalid=False)
-        self._failures.check(address)
-        found = self._find(credentials)
-        if found is None:
+        form = _BEARER.fullmatch(credentials[0]) if len(credentials) == 1 else None
+        token = form[1].decode() if form is not None else ""
+        digest = hash_token(token)
+        self._failures.check(address, digest)
+        try:
+            found = self._known(digest) or await self._verified(token, digest)
+        except Rejected as flaw:
             self._failures.count(address)
-            raise Unauthenticated(_INVALID, invalid=True)
+            raise Unauthenticated(_INVALID, invalid=True, flaw=str(flaw)) from None
+        self._failures.remember(address, digest)
         if Right.ANSWER not in found.rights:
             raise Forbidden(Right.ANSWER)
         return found
@@ -114,15 +125,29 @@ class Gate:
         """Tell whether a principal is granted a workspace of its tenant, now."""
         return self.registry.may_enter(principal, workspace)
 
-    def _find(self, credentials: Sequence[bytes]) -> Principal | None:
-        form = _BEARER.fullmatch(credentials[0]) if len(credentials) == 1 else None
-        if form is None:
-            return None
-        credential = self.registry.tokens.get(hash_token(form[1].decode()))
+    def _known(self, digest: bytes) -> Principal | None:
+        """Return whom one of the registry's tokens stands for.
+
+        Raises:
+            Rejected: it has expired.
+        """
+        credential = self.registry.tokens.get(digest)
         if credential is None:
             return None
-        expired = credential.expires_at is not None and credential.expires_at <= self._clock()
-        return None if expired else credential.principal
+        if credential.expires_at is not None and credential.expires_at <= self._clock():
+            raise Rejected("it has expired")
+        return credential.principal
+
+    async def _verified(self, token: str, digest: bytes) -> Principal:
+        """Return whom a token stands for that the registry does not know."""
+        if not token:
+            raise Rejected("it is no single bearer token")
+        if self._verifier is None or token.startswith(PREFIX):
+            raise Rejected("no such token is known")
+        found = await self._verifier.verify(token, digest)
+        if found.tenant not in self.registry.tenants:
+            raise Rejected("its tenant is none of this server's")
+        return found
 
 
 _LOCAL = Principal(LOCAL, LOCAL)

@@ -178,13 +178,17 @@ class TransportError(DragomanError):
 
 
 class Unauthenticated(TransportError):
-    """There is no credential, or none that is good; `invalid` tells whether one was shown."""
+    """There is no credential, or none that is good; `invalid` tells whether one was shown.
+
+    `flaw` says what is wrong with it, for the log alone.
+    """
 
     reason = "UNAUTHENTICATED"
 
-    def __init__(self, message: str, *, invalid: bool) -> None:
+    def __init__(self, message: str, *, invalid: bool, flaw: str = "") -> None:
         super().__init__(message)
         self.invalid = invalid
+        self.flaw = flaw
 
 
 class Forbidden(TransportError):

@@ -1,5 +1,6 @@
 """Who calls, what they may do, and what they may see."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -13,6 +14,14 @@ ANONYMOUS = "anonymous"
 
 RESERVED = (LOCAL, ANONYMOUS)
 """Names that nobody else can have."""
+
+NAME_PATTERN = r"[a-z0-9][a-z0-9._@-]{0,127}"
+"""Tenants, principals and workspaces."""
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a tenant or a principal can be called so."""
+    return re.fullmatch(NAME_PATTERN, text) is not None and text not in RESERVED
 
 
 class Right(StrEnum):
