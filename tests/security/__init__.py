@@ -1,0 +1,1 @@
+"""Tests of who is let in, to what, and what nobody learns."""

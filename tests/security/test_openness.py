@@ -1,0 +1,108 @@
+"""What needs no credential, what cards say of it, and that no secret is written or answered anywhere."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.harness.polling import until
+from tests.interaction.callers import Request
+from tests.security.conftest import APP, FULL, SECRETS, Sender
+from tests.security.surfaces import CHALLENGE, SURFACES, Surface, challenged
+
+UNKNOWN = "Bearer nobody-has-this-token-0000"
+OPEN = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/agents/demo/.well-known/agent-card.json")
+
+
+@pytest.mark.parametrize(
+    "path", [*OPEN, "/agents/demo/card", "/agents/demo/v1/card", "/agents/demo/v1/v1/card"]
+)
+@pytest.mark.parametrize("credential", [None, "Bearer wrong", f"Bearer {FULL}", "Basic x"])
+def test_health_and_cards_need_no_credential(sender: Sender, path: str, credential: str | None) -> None:
+    headers = {} if credential is None else {"authorization": credential}
+    reply = sender.get(path, **headers)
+    assert (reply.status, "www-authenticate" in reply.headers) == (200, False)
+
+
+def test_a_preflight_needs_no_credential_and_the_request_itself_does(
+    sender: Sender, surface: Surface
+) -> None:
+    asked = surface.ask("SendMessage").with_headers(origin=APP)
+    names = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,a2a-version",
+    }
+    before = sender.send(Request("OPTIONS", asked.target, {"Origin": APP, **names}))
+    assert before.status == 204
+    assert "Authorization" in before.headers["access-control-allow-headers"]
+    assert "access-control-allow-credentials" not in before.headers
+    refusal = sender.send(asked, surface)
+    challenged(surface, refusal, CHALLENGE)
+    assert refusal.headers["access-control-allow-origin"] == APP
+    stranger = Request("OPTIONS", asked.target, {"Origin": "https://stranger.example", **names})
+    assert "access-control-allow-origin" not in sender.send(stranger).headers
+
+
+def test_no_secret_is_written_or_answered(sender: Sender, surface: Surface) -> None:
+    guess = "a-guess-that-nobody-made-yet-" + surface.name.replace(" ", "-")
+    for token in (*SECRETS.values(), guess):
+        for operation in ("SendMessage", "GetTask"):
+            reply = sender.send(surface.ask(operation, token=token), surface)
+            told = reply.body.decode() + "".join(
+                f"{name}: {value}\n" for name, value in reply.headers.items()
+            )
+            assert token not in told
+    metrics = sender.get("/metrics").body.decode()
+    logged = sender.server.log_file.read_text(encoding="utf-8")
+    stored = b"".join(file.read_bytes() for file in sender.server.data.iterdir())
+    for token in (*SECRETS.values(), guess):
+        assert token not in metrics and token not in logged and token.encode() not in stored
+    assert "Bearer" not in logged and "authorization" not in logged.lower()
+
+
+def test_the_log_says_what_was_wrong_with_a_credential(sender: Sender) -> None:
+    for wrong in ("Basic x", UNKNOWN):
+        name = f"flaw-{len(wrong)}"
+        asked = SURFACES[0].ask("GetTask").with_headers(authorization=wrong, x_request_id=name)
+        sender.send(asked)
+    lines: dict[Any, Any] = {}
+
+    def logged() -> bool:
+        lines.update({line.get("request_id"): line for line in sender.server.log_lines()})
+        return {"flaw-7", f"flaw-{len(UNKNOWN)}"} <= set(lines)
+
+    until(logged, what="both requests are in the log")
+    assert lines["flaw-7"]["flaw"] == "it is no single bearer token"
+    assert lines[f"flaw-{len(UNKNOWN)}"]["flaw"] == "no such token is known"
+    assert all(lines[name]["outcome"] == "UNAUTHENTICATED" for name in lines if str(name).startswith("flaw-"))
+
+
+FORMS = {
+    "1.0": (
+        {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+        "securityRequirements",
+        [{"schemes": {"bearer": {"list": []}}}],
+    ),
+    "0.3": ({"bearer": {"type": "http", "scheme": "Bearer"}}, "security", [{"bearer": []}]),
+}
+
+
+@pytest.mark.parametrize("agent", ["demo", "ours", "anyones", "ours-and-anyones"])
+def test_a_card_tells_in_each_form_what_is_really_asked_for(sender: Sender, agent: str) -> None:
+    for version, (schemes, member, wanted) in FORMS.items():
+        card = sender.get(f"/agents/{agent}/.well-known/agent-card.json", **{"A2A-Version": version}).json()
+        if "anyones" in agent:
+            assert not {"securitySchemes", "security", "securityRequirements"} & set(card)
+        else:
+            assert (card["securitySchemes"], card[member]) == (schemes, wanted)
+    both = sender.get(f"/agents/{agent}/.well-known/agent-card.json").json()
+    if "anyones" in agent:
+        assert not {"securitySchemes", "security", "securityRequirements"} & set(both)
+    else:
+        assert both["securitySchemes"] == {
+            "bearer": {**FORMS["1.0"][0]["bearer"], **FORMS["0.3"][0]["bearer"]}
+        }
+        assert (both["securityRequirements"], both["security"]) == (FORMS["1.0"][2], FORMS["0.3"][2])
+    assert not re.search(
+        "oauth|token|openid", sender.get(f"/agents/{agent}/.well-known/agent-card.json").body.decode(), re.I
+    )
