@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.stores.sqlite import StoreError, back_up
-from dragoman.stores.sqlite.connection import migrations, open_writer
+from dragoman.stores.sqlite.connection import open_writer
+from dragoman.stores.sqlite.migrating import migrations
 from tests.durability.callers import Sent, client, send
 from tests.harness.paths import SOURCE
 from tests.harness.polling import until

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from dragoman.cli import agents, backup, card, check, send, serve, tasks
+from dragoman.cli import agents, backup, card, check, migrate, send, serve, tasks
 
 app = typer.Typer(
     name="dragoman",
@@ -20,6 +20,7 @@ app.command("agents")(agents.agents)
 app.command("send")(send.send)
 app.command("card")(card.card)
 app.command("backup")(backup.backup)
+app.add_typer(migrate.app, name="migrate")
 app.add_typer(tasks.app, name="tasks")
 
 

@@ -1,14 +1,12 @@
 """`dragoman backup`: a verified copy of the store, also beside a running server."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dragoman.cli.output import copying
 from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, JsonOption, load_config, refuse
 
 
@@ -34,7 +32,7 @@ def backup(
     if not file.parent.is_dir():
         refuse(f"{file.parent}: there is no such folder")
     try:
-        with _progress() as progress:
+        with copying() as progress:
             made = back_up(source, file, progress)
     except FileExistsError:
         refuse(f"{file} is there already and is not overwritten; name a new file")
@@ -47,23 +45,3 @@ def backup(
         print(
             f"{file}: {made.tasks} tasks, {made.bytes / 1024 / 1024:.1f} MiB, schema {made.schema}, verified"
         )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how far it is on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("copying", total=None)
-
-        def update(done: int, total: int) -> None:
-            words = "verifying" if done == total else "copying"
-            bar.update(shown, completed=done, total=total, description=words)
-
-        yield update

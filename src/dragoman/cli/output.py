@@ -1,7 +1,8 @@
-"""Printing: tables for people, plain tab-separated lines where no terminal is."""
+"""Printing: tables and progress for people, plain tab-separated lines where no terminal is."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 def print_table(rows: Sequence[dict[str, str]], *, empty: str = "nothing there") -> None:
@@ -34,3 +35,23 @@ def tame(text: str, longest: int = 300) -> str:
         for character in " ".join(text[: longest * 2].split())
     )
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+@contextmanager
+def copying() -> Iterator[Callable[[int, int], None]]:
+    """Show on standard error, if that is a terminal, how far the copy of a store is."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("copying", total=None)
+
+        def update(done: int, total: int) -> None:
+            words = "verifying" if done == total else "copying"
+            bar.update(shown, completed=done, total=total, description=words)
+
+        yield update

@@ -2,7 +2,20 @@
 
 from dragoman.stores.sqlite.backup import Backup, back_up
 from dragoman.stores.sqlite.connection import StoreBusy, StoreError
+from dragoman.stores.sqlite.migrating import SchemaStatus, Upgraded, schema_status, script, upgrade
 from dragoman.stores.sqlite.operator import Operator
 from dragoman.stores.sqlite.store import SqliteStore
 
-__all__ = ["Backup", "Operator", "SqliteStore", "StoreBusy", "StoreError", "back_up"]
+__all__ = [
+    "Backup",
+    "Operator",
+    "SchemaStatus",
+    "SqliteStore",
+    "StoreBusy",
+    "StoreError",
+    "Upgraded",
+    "back_up",
+    "schema_status",
+    "script",
+    "upgrade",
+]

@@ -1,8 +1,7 @@
-"""Opening a SQLite file: pragmas, migrations, and what its errors mean to a caller and to an operator."""
+"""Opening a SQLite file: pragmas, and what its errors mean to a caller and to an operator."""
 
 import os
 import sqlite3
-from importlib import resources
 from pathlib import Path
 
 from dragoman.model.errors import Unavailable
@@ -21,6 +20,17 @@ class StoreError(Exception):
 
 class StoreBusy(StoreError):
     """Another process is writing to the file, for longer than a write should take."""
+
+
+class StoreInUse(StoreError):
+    """A living server has the file; `process` says which."""
+
+    def __init__(self, path: Path, process: str) -> None:
+        super().__init__(
+            f"{path} is in use by another Dragoman server ({process}); stop it, or give this one a folder of its "
+            "own with --data"
+        )
+        self.process = process
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
@@ -52,68 +62,6 @@ def open_reader(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     connection.execute("PRAGMA query_only = ON")
     return connection
-
-
-def migrations() -> list[tuple[int, str, str]]:
-    """Return the migrations in order: number, name, SQL."""
-    folder = resources.files("dragoman.stores.sqlite") / "migrations"
-    found = [
-        (entry.name, entry.read_text(encoding="utf-8"))
-        for entry in folder.iterdir()
-        if entry.name.endswith(".sql")
-    ]
-    return [(int(name.split("_")[0]), name.removesuffix(".sql"), sql) for name, sql in sorted(found)]
-
-
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring an empty file to the current schema; refuse any other one than the current.
-
-    Raises:
-        StoreError: the file holds something else, or a newer or older schema.
-    """
-    known = migrations()
-    newest = known[-1][0]
-    try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] == newest:
-            # Nothing to write: a file that somebody else is writing to can be looked at all the same.
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if version == 0 and tables:
-            raise StoreError(
-                f"{path} is a SQLite file of something else; name another one with --data or store.url"
-            )
-        if version > newest:
-            raise StoreError(
-                f"{path} has schema {version}, newer than this Dragoman's {newest}; use a newer Dragoman"
-            )
-        if version == 0:
-            for number, _, sql in known:
-                for statement in _statements(sql):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {number}")
-        elif version < newest:
-            raise StoreError(f"{path} has schema {version} and this Dragoman needs {newest}")
-        connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
-        if is_busy(error):
-            raise StoreBusy(f"{path} {explain(error, path)}") from error
-        raise StoreError(f"{path} cannot be used as a store: {error}") from error
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _statements(sql: str) -> list[str]:
-    """Cut a script into statements, so that they run inside one transaction (executescript would commit it)."""
-    statements, current = [], ""
-    for line in sql.splitlines(keepends=True):
-        current += line
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements
 
 
 _CAUSES = {

@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 from typing import Self
 
-from dragoman.stores.sqlite.connection import StoreBusy, StoreError, is_busy
+from dragoman.stores.sqlite.connection import StoreBusy, StoreError, StoreInUse, is_busy
 from dragoman.stores.sqlite.locks import write_lock_holder
 
 HEARTBEAT_TIMEOUT_MS = 15_000
@@ -43,7 +43,8 @@ class Ownership:
         """Take the file.
 
         Raises:
-            StoreError: a living server has it, or it cannot be written to.
+            StoreInUse: a living server has it.
+            StoreError: it cannot be written to.
             StoreBusy: somebody is writing to it, a server perhaps that is frozen.
         """
         try:
@@ -111,7 +112,7 @@ def _check_free(connection: sqlite3.Connection, path: Path, locked: bool) -> tup
     """Return the epoch and the time of a file that no living server has; `locked` if its lock is ours.
 
     Raises:
-        StoreError: a living server has it.
+        StoreInUse: a living server has it.
     """
     epoch, beat, was_locked, process, now = connection.execute(
         "SELECT epoch, heartbeat_at, locked, process, now_ms FROM server, store_clock"
@@ -119,10 +120,7 @@ def _check_free(connection: sqlite3.Connection, path: Path, locked: bool) -> tup
     # The lock is free if its holder is dead. One that took over from a frozen holder has none at first.
     dead = locked and was_locked
     if not dead and now - beat <= HEARTBEAT_TIMEOUT_MS:
-        raise StoreError(
-            f"{path} is in use by another Dragoman server ({process}); stop it, or give this one a "
-            "folder of its own with --data"
-        )
+        raise StoreInUse(path, process)
     return epoch, now
 
 

@@ -38,12 +38,11 @@ from dragoman.stores.sqlite.connection import (
     StoreError,
     explain,
     is_damage,
-    migrate,
     open_reader,
-    open_writer,
     unavailable,
 )
 from dragoman.stores.sqlite.locks import write_lock_holder
+from dragoman.stores.sqlite.migrating import open_store
 from dragoman.stores.sqlite.ownership import Ownership
 from dragoman.stores.sqlite.writer import Transaction, Writer
 
@@ -95,9 +94,8 @@ class SqliteStore:
         self._trouble = ""
         self._told_at = 0.0
         self._damage = ""
-        connection = open_writer(path)
+        connection = open_store(path)
         try:
-            migrate(connection, path)
             self._ownership = Ownership.take(connection, path)
         except StoreError:
             connection.close()
