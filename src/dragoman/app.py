@@ -152,16 +152,18 @@ def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
     """
     tokens: dict[bytes, Credential] = {}
     workspaces: dict[tuple[str, str], tuple[str, ...]] = {}
+    sources: dict[tuple[str, str], tuple[str, ...]] = {}
     for tenant, table in config.tenants.items():
         for name, who in table.principals.items():
-            workspaces[tenant, name] = who.workspaces
+            workspaces[tenant, name], sources[tenant, name] = who.workspaces, who.sources
             for index, ref in enumerate(who.tokens):
                 place = f"tenants.{tenant}.principals.{name}.tokens[{index}]"
                 hashed = hash_token(_token(ref, place, environment))
                 if hashed in tokens:
                     raise ConfigError(f"{place}: this token is in the configuration already")
                 tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes)))
-    return Registry({name: table.features for name, table in config.tenants.items()}, tokens, workspaces)
+    features = {name: table.features for name, table in config.tenants.items()}
+    return Registry(features, tokens, workspaces, sources)
 
 
 def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:
@@ -248,7 +250,7 @@ class Service:
         served = {agent.id: _served(agent, config, versions, base_url) for agent in everyone}
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
         failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
-        gate = Gate(registry_of(config, os.environ), failures, verifier=self._verifier)
+        self.gate = gate = Gate(registry_of(config, os.environ), failures, verifier=self._verifier)
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -281,11 +283,12 @@ class Service:
         fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(served, versions, base_url))
         hosted_directory = _hosted_directory(hosted, config, versions, base_url)
         surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
+        runs = {agent.id: agent for agent in (*served.values(), *hosted_directory.agents.values())}
         approvals = ApprovalSurface(
-            Approvals(self._store, [agent.id for agent in hosted.values()]),
+            Approvals(self._store, {agent_id: agent.settings for agent_id, agent in runs.items()}),
             Resumer(self._store),
             gate,
-            {agent.id: agent for agent in hosted_directory.agents.values()},
+            runs,
             directory.newest.jsonrpc.codec,
         )
         pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface, approvals)

@@ -163,10 +163,11 @@ class TokenRef(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PrincipalTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[tenants.T.principals.P]`: somebody who may call, the workspaces they are granted, and their tokens."""
+    """`[tenants.T.principals.P]`: somebody who may call, what they are granted, and their tokens."""
 
     workspaces: tuple[str, ...] = ()
     tokens: tuple[TokenRef, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 class TenantTable(Struct, frozen=True, forbid_unknown_fields=True):

@@ -30,6 +30,10 @@ from dragoman.model.payload import ABSENT, pack, pack_object, unpack
 
 T = TypeVar("T")
 
+LONGEST_ACTION = 2000
+MAX_DETAILS = 64 * 1024
+LONGEST_SOURCE = 128
+
 Content = str | Part | Artifact | dict[str, Any] | list[Any]
 """What an act takes as content: text, a part, an artifact, or a JSON value (a data part)."""
 
@@ -214,13 +218,29 @@ class Run(_Facts):
 
         Raises:
             IllegalChange: as `ask`.
-            ValueError, TypeError: the details have no JSON form.
+            ValueError, TypeError: the details have no JSON form, or are more than somebody can be shown.
         """
         shown = ABSENT if details is None else pack(details)
+        if len(action) > LONGEST_ACTION or len(bytes(shown)) > MAX_DETAILS:
+            raise ValueError(
+                f"an approval shows up to {LONGEST_ACTION} characters of action and {MAX_DETAILS} bytes of details"
+            )
         request = ApprovalRequest(id=new_id(), action=action, details=shown)
         question = self._status(TaskState.INPUT_REQUIRED, f"Waits for an approval: {action}")
         point = name or approval_digest(action, shown)[:16]
         return await self._execution.approve(point, question, request)
+
+    async def use_source(self, source: str) -> None:
+        """Record that what this run gives from now on comes from a source of data as well (evidence).
+
+        Where runs of a tenant are served by the hosted profile, nobody sees them who is not granted all their sources
+        at that moment. Say so before you read the source, also inside of a step.
+
+        Raises:
+            ValueError: it is no name of a source.
+        """
+        _check_source(source)
+        await self._execution.use_source(source)
 
     @overload
     async def step(self, name: str, perform: Callable[[], Awaitable[T]]) -> T: ...
@@ -242,11 +262,16 @@ class Run(_Facts):
         point = self._execution.recall("step", name)
         known = point.known
         if known is None:
-            with self._execution.performing():
+            with self._execution.performing() as given:
                 performed = perform()
                 value = await performed if inspect.isawaitable(performed) else performed
-            known = await self._execution.remember(point, value)
+            known = await self._execution.remember(point, value, given)
         return unpack(known.result)
+
+
+def _check_source(source: str) -> None:
+    if not 1 <= len(source) <= LONGEST_SOURCE:
+        raise ValueError(f"a source has a name of 1 to {LONGEST_SOURCE} characters")
 
 
 def _digest(question: StatusChange) -> str:
@@ -324,15 +349,19 @@ class BlockingRun(_Facts):
         """See `Run.approve`."""
         return self._await(self._run.approve(action, details, name=name))
 
+    def use_source(self, source: str) -> None:
+        """See `Run.use_source`."""
+        self._await(self._run.use_source(source))
+
     def step(self, name: str, perform: Callable[[], T]) -> T:
         """See `Run.step`."""
         self._await(self._execution.flush())
         point = self._execution.recall("step", name)
         known = point.known
         if known is None:
-            with self._execution.performing():
+            with self._execution.performing() as given:
                 value = perform()
-            known = self._await(self._execution.remember(point, value))
+            known = self._await(self._execution.remember(point, value, given))
         result: T = unpack(known.result)
         return result
 

@@ -6,9 +6,11 @@ from urllib.parse import unquote
 
 import msgspec
 
+from dragoman.bindings.bounds import task_within
 from dragoman.bindings.directory import HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.gateway import Call
+from dragoman.gateway.access import Access
 from dragoman.gateway.approvals import LONGEST_NOTE, PAGE, Approvals, Resumer
 from dragoman.model import Approval, Principal, Right, Scope, Task
 from dragoman.model.errors import (
@@ -28,6 +30,9 @@ RUNS = "/v1/a2a/runs/"
 _RESUME = ":resume"
 BODY_LIMIT = 64 * 1024
 LONGEST_TEXT = 32_000
+LONGEST_ID = 256
+PAGE_BYTES = 512 * 1024
+"""Bytes of approvals after which a page takes no further one."""
 
 
 class ApprovalSurface:
@@ -38,14 +43,15 @@ class ApprovalSurface:
         approvals: Approvals,
         resumer: Resumer,
         gate: HostedGate,
-        hosted: Mapping[str, ServedAgent],
+        agents: Mapping[str, ServedAgent],
         codec: Codec,
     ) -> None:
-        """Prepare the surface: `hosted` are the agents of the hosted profile by their own ids, `codec` writes tasks."""
+        """Prepare the surface: `agents` are all that are served, by the ids of their runs; `codec` writes tasks."""
         self._approvals = approvals
         self._resumer = resumer
         self._gate = gate
-        self._hosted = hosted
+        self._agents = agents
+        self._hosted = [agent for agent in agents.values() if agent.workspace]
         self._codec = codec
 
     async def serve(self, exchange: Exchange) -> Reply | None:
@@ -67,9 +73,15 @@ class ApprovalSurface:
         principal = await self._enter(exchange, APPROVALS, "ListApprovals", ("GET", "HEAD"), Right.APPROVE)
         after = exchange.request.query.get("after", [""])[-1]
         found = await self._approvals.open(principal, after)
-        shown = [_shown(one) for one in found if self._may_see(principal, one.agent)]
+        shown: list[bytes] = []
         token = found[-1].id if len(found) == PAGE else ""
-        return _reply({"approvals": shown, "after": token})
+        for index, approval in enumerate(found):
+            if await self._may_see(principal, approval):
+                shown.append(msgspec.json.encode(_shown(approval)))
+                if sum(map(len, shown)) > PAGE_BYTES and index + 1 < len(found):
+                    token = approval.id
+                    break
+        return _reply({"approvals": [msgspec.Raw(text) for text in shown], "after": token})
 
     async def _decide(self, exchange: Exchange, approval_id: str) -> Reply:
         route = f"{APPROVALS}/{{id}}"
@@ -80,7 +92,7 @@ class ApprovalSurface:
             raise fields.wrong("decision", "must be approve or deny")
         note = fields.string("note", longest=LONGEST_NOTE)
         shown = fields.string("digest") or None
-        if not self._may_see(principal, (await self._approvals.find(principal, approval_id)).agent):
+        if not await self._may_see(principal, await self._approvals.find(principal, approval_id)):
             raise ApprovalNotFound(approval_id)
         approval = await self._approvals.decide(
             principal, approval_id, approved=decision == "approve", note=note, shown=shown
@@ -93,22 +105,27 @@ class ApprovalSurface:
         principal = await self._enter(exchange, route, "ResumeRun", ("POST",), Right.DELEGATE)
         fields = await _body(exchange)
         text = fields.required("text", longest=LONGEST_TEXT)
-        task = await self._resumed(principal, task_id, text)
-        exchange.task_id = task.id
-        return Reply(200, list(_HEADERS), self._codec.task(task))
+        message_id = fields.string("messageId", longest=LONGEST_ID)
+        agent, task = await self._resumed(principal, task_id, text, message_id)
+        exchange.agent, exchange.task_id = agent.id, task.id
+        body = task_within(agent.policy.result_bytes, task, self._codec.task)
+        return Reply(200, list(_HEADERS), body)
 
-    async def _resumed(self, principal: Principal, task_id: str, text: str) -> Task:
-        for agent in self._hosted.values():
-            if not self._may_see(principal, agent.id) or not self._gate.is_let_in(principal, agent.tenant):
+    async def _resumed(
+        self, principal: Principal, task_id: str, text: str, message_id: str
+    ) -> tuple[ServedAgent, Task]:
+        for agent in self._hosted:
+            if not self._gate.is_let_in(principal, agent.tenant):
                 continue
             call = Call(
                 principal=principal,
                 scope=Scope(principal.tenant, principal.name, agent.id),
                 settings=agent.settings,
                 policy=agent.policy,
+                access=Access(self._gate, principal, agent.workspace),
             )
             try:
-                return await self._resumer.resume(call, task_id, text)
+                return agent, await self._resumer.resume(call, task_id, text, message_id)
             except TaskNotFound:
                 continue
         raise TaskNotFound(task_id)
@@ -126,9 +143,18 @@ class ApprovalSurface:
             raise MethodNotAllowed(request.method, methods)
         return principal
 
-    def _may_see(self, principal: Principal, agent_id: str) -> bool:
-        agent = self._hosted.get(agent_id)
-        return agent is None or self._gate.may_enter(principal, agent.workspace)
+    async def _may_see(self, principal: Principal, approval: Approval) -> bool:
+        """Tell whether a principal may see, and decide, an approval of its tenant."""
+        agent = self._agents.get(approval.agent)
+        if agent is None:
+            # Nobody would execute the run: it waits until its agent is served again, or its time is over.
+            return False
+        if not agent.workspace:
+            return agent.tenant in ("", principal.tenant)
+        access = Access(self._gate, principal, agent.workspace)
+        return self._gate.is_let_in(principal, agent.tenant) and not await self._approvals.is_withheld(
+            access, approval
+        )
 
 
 async def _body(exchange: Exchange) -> Fields:

@@ -18,7 +18,7 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 
 BODY_SECONDS = 30.0
-WATCH_AFTER = 1.0
+WATCH_AFTER = 0.5
 """Seconds that a request may wait before it is watched whether its caller is still there."""
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")

@@ -51,6 +51,10 @@ class HostedGate(Gate, Protocol):
         """Tell whether a principal is granted a workspace, now."""
         ...
 
+    def may_use(self, principal: Principal, source: str) -> bool:
+        """Tell whether a principal is granted a source, now."""
+        ...
+
 
 class ServedAgent(Struct, frozen=True, kw_only=True):
     """An agent that is served.

@@ -28,6 +28,10 @@ class HostedRpc(JsonRpcBinding):
         """See `JsonRpcBinding`."""
         return None
 
+    def tenant(self, agent_id: str) -> str:
+        """See `JsonRpcBinding`."""
+        return ""
+
     def admit(self, agent_id: str, principal: Principal, operation: Operation) -> ServedAgent:
         """See `JsonRpcBinding`."""
         agent = self._directory.agents.get(agent_id)
@@ -65,10 +69,6 @@ class HostedSurface:
         form, refusal = self._rpc.negotiate(exchange, agent_id)
         principal = await self._identify(exchange)
         return await self._rpc.decode(exchange, agent_id, form, refusal, principal), principal
-
-    def withholds(self, agent: ServedAgent, principal: Principal) -> bool:
-        """Tell whether a principal has lost the grant on what its tasks with an agent hold."""
-        return not self._gate.may_enter(principal, agent.workspace)
 
     async def _card(self, exchange: Exchange, agent_id: str) -> Reply:
         exchange.operation = CARD_OPERATION

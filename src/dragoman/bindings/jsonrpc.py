@@ -99,7 +99,7 @@ class JsonRpcBinding:
             and spec.jsonrpc.streams_refusals
             and media.names(request.headers.joined(b"accept"), media.EVENT_STREAM)
         )
-        asked = await aside(body, lambda: method.decode(envelope.params, agent_id))
+        asked = await aside(body, lambda: method.decode(envelope.params, self.tenant(agent_id)))
         if not envelope.has_id:
             raise notification()
         return Decoded(agent, spec, method.operation, asked)
@@ -134,6 +134,10 @@ class JsonRpcBinding:
             AgentNotFound: it is not there for this principal.
         """
         return self._directory.find(agent_id, principal)
+
+    def tenant(self, agent_id: str) -> str:
+        """Return what a request may have as its tenant, if anything."""
+        return agent_id
 
     def admit(self, agent_id: str, principal: Principal, operation: Operation) -> ServedAgent:
         """Return the agent that is called, once it is known what is asked.

@@ -17,7 +17,8 @@ from msgspec import structs
 
 from dragoman.bindings import sse
 from dragoman.bindings.approvals import ApprovalSurface
-from dragoman.bindings.directory import Directory, Gate
+from dragoman.bindings.bounds import page_within, task_within
+from dragoman.bindings.directory import Directory, HostedGate
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
 from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED
@@ -26,15 +27,14 @@ from dragoman.bindings.http import Decoded, HttpBinding
 from dragoman.bindings.jsonrpc import JsonRpcBinding
 from dragoman.bindings.retired import retired
 from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
+from dragoman.gateway.access import Access
 from dragoman.gateway.extensions import activated
-from dragoman.gateway.policy import OPEN
 from dragoman.model import Principal, Scope, Task, TaskPage
 from dragoman.model.errors import (
     DragomanError,
     InternalError,
     MethodNotFound,
     NotAcceptable,
-    ResultTooLarge,
     Unauthenticated,
 )
 from dragoman.model.operation import SubscribeToTask
@@ -54,7 +54,7 @@ class Pipeline:
         self,
         gateway: Gateway,
         directory: Directory,
-        gate: Gate,
+        gate: HostedGate,
         fixed: FixedEndpoints,
         metrics: Metrics,
         log: LogSink,
@@ -178,9 +178,7 @@ class Pipeline:
             scope=Scope(principal.tenant, principal.name, agent.id),
             settings=agent.settings,
             policy=agent.policy,
-            withheld=self._hosted is not None
-            and agent.policy is not OPEN
-            and self._hosted.withholds(agent, principal),
+            access=Access(self._gate, principal, agent.workspace) if agent.workspace else None,
             extensions=activated(
                 _requested_extensions(exchange.request, decoded.spec),
                 agent.settings.capabilities.extensions,
@@ -194,15 +192,15 @@ class Pipeline:
         if decoded.operation.writes:
             self._check_acceptable(exchange, decoded)
         result = await self._gateway.perform(call, decoded.operation, asked)
-        if not decoded.operation.writes:
-            # Only now: what cannot be read is told as such, whatever the caller accepts.
-            self._check_acceptable(exchange, decoded)
-        reply = self._reply(exchange, result)
-        most = agent.policy.result_bytes
-        if most is not None and isinstance(reply, Reply) and len(reply.body) > most:
-            raise ResultTooLarge(
-                f"The result has more than {most} bytes; ask for less history, or fewer tasks"
-            )
+        try:
+            if not decoded.operation.writes:
+                # Only now: what cannot be read is told as such, whatever the caller accepts.
+                self._check_acceptable(exchange, decoded)
+        except NotAcceptable:
+            if isinstance(result, EventStream):
+                result.release()
+            raise
+        reply = self._reply(exchange, result, agent.policy.result_bytes)
         if call.extensions:
             named = decoded.spec.extension_headers[0]
             reply.headers.append((named, ", ".join(call.extensions).encode()))
@@ -215,20 +213,20 @@ class Pipeline:
         if not media.accepts(exchange.request.headers.joined(b"accept"), known):
             raise NotAcceptable(f"This reply comes as {' or '.join(known)}; name one of these in Accept")
 
-    def _reply(self, exchange: Exchange, result: Any) -> Reply | StreamReply:
+    def _reply(self, exchange: Exchange, result: Any, most: int | None) -> Reply | StreamReply:
         form = exchange.form
         codec = form.codec
         match result:
+            case Answer(result=Task() as task):
+                exchange.task_id = task.id
+                return _replayed(form.success(task_within(most, task, codec.answer)), result.replayed)
             case Answer():
-                if isinstance(result.result, Task):
-                    exchange.task_id = result.result.id
-                reply = form.success(codec.answer(result.result))
-                return _replayed(reply, result.replayed)
+                return _replayed(form.success(codec.answer(result.result)), result.replayed)
             case Task():
                 exchange.task_id = result.id
-                return form.success(codec.task(result))
+                return form.success(task_within(most, result, codec.task))
             case TaskPage():
-                return form.success(codec.page(result))
+                return form.success(page_within(most, result, codec.page))
             case EventStream():
                 exchange.task_id = result.task_id
                 frames = self._frames(exchange.request, form, result)

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from msgspec import Struct
 
+from dragoman.gateway.access import Access
 from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Message, Principal, Scope, Task, TaskEvent
@@ -12,14 +13,15 @@ from dragoman.model import Message, Principal, Scope, Task, TaskEvent
 class Call(Struct, frozen=True, kw_only=True):
     """Who calls which agent, and what they asked for beside the operation itself.
 
-    `withheld`: the caller has lost the grant on what its tasks hold, so only cancelling them is left.
+    `access` is what the caller may still see of what its tasks hold: everything, where it is `None`. What it may not
+    see is withheld, and only cancelling is left.
     """
 
     principal: Principal
     scope: Scope
     settings: AgentSettings
     policy: Policy = OPEN
-    withheld: bool = False
+    access: Access | None = None
     extensions: tuple[str, ...] = ()
 
 

@@ -1,5 +1,6 @@
 """Cancelling: the store decides once, by the task's row, then the handler is stopped."""
 
+from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Call
 from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.query import HISTORY
@@ -18,6 +19,8 @@ class Canceller:
     async def cancel(self, call: Call, request: CancelTask) -> Task:
         """Move a task to CANCELED, for ever, and have its handler stopped.
 
+        Of a task that is withheld from the caller, only its state is told.
+
         Raises:
             TaskNotFound: there is none, or it is not the caller's.
             TaskNotCancelable: it is finished, or canceled, already.
@@ -26,4 +29,4 @@ class Canceller:
         self._engine.stop(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
         task = fold.task(history_length=HISTORY)
-        return without_content(task) if call.withheld else task
+        return without_content(task) if await is_withheld(call.access, self._store, task.id) else task

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -18,10 +18,9 @@ from msgspec import structs
 
 from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
 from dragoman.gateway.ports import AgentSettings, ApprovalRequest, JournalEntry, RunRef, TaskStore
-from dragoman.gateway.result import Gathered, ResultRefused
-from dragoman.model import Change, Decision, Message, Reply, StatusChange, TaskState
+from dragoman.gateway.result import Gathered, ResultRefused, check_words
+from dragoman.model import ArtifactChunk, Change, Decision, Message, Reply, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
-from dragoman.model.event import ArtifactChunk
 from dragoman.model.ids import new_id
 from dragoman.model.lifecycle import advance
 from dragoman.model.payload import ABSENT, pack, unpack
@@ -72,6 +71,7 @@ class Execution:
         self._artifacts = 0
         self._journal = Journal()
         self._gathered = Gathered(f"{ref.lease.task_id}-1") if settings.one_result else None
+        self._sources: set[str] = set()
         self._parking: asyncio.Future[None] | None = None
 
     async def prepare(self) -> None:
@@ -111,7 +111,9 @@ class Execution:
         self._check_entered()
         is_new = self._journal.next_act()
         if self._gathered is not None:
-            changes = await self._gather(self._gathered, changes)
+            given, gathered = changes, self._gathered
+            changes = await self._check(lambda: gathered.take(given))
+            self._journal.give(given)
             if not changes:
                 return
         state = self.state
@@ -168,19 +170,26 @@ class Execution:
     def recall(self, kind: str, name: str) -> JournalPoint:
         """Return the handler's next point in the journal, and what was saved there when it was entered before.
 
+        What its step gave then, where that is gathered, is given again.
+
         Raises:
             JournalMismatch: the handler did something else there.
             IllegalChange: it is inside of a step, or the run has ended.
             Fenced, Parked: as `act`.
         """
         self._check_entered()
-        return self._journal.next_point(kind, name)
+        point = self._journal.next_point(kind, name)
+        if self._gathered is not None and point.known is not None:
+            self._gathered.take(point.known.given)
+        return point
 
-    def performing(self) -> AbstractContextManager[None]:
-        """Have what is done inside belong to the step that performs it."""
+    def performing(self) -> AbstractContextManager[Sequence[ArtifactChunk]]:
+        """Have what is done inside belong to the step that performs it; yields what there is to remember beside it."""
         return self._journal.performing()
 
-    async def remember(self, point: JournalPoint, result: Any) -> JournalEntry:
+    async def remember(
+        self, point: JournalPoint, result: Any, given: Sequence[ArtifactChunk] = ()
+    ) -> JournalEntry:
         """Journal the result of a point at which nothing was known, and return the entry.
 
         Raises:
@@ -188,7 +197,12 @@ class Execution:
             Fenced: the run is not this handler's any more.
         """
         entry = JournalEntry(
-            ordinal=point.ordinal, kind=point.kind, name=point.name, acts=point.acts, result=pack(result)
+            ordinal=point.ordinal,
+            kind=point.kind,
+            name=point.name,
+            acts=point.acts,
+            result=pack(result),
+            given=tuple(given),
         )
         await self._persist(lambda: self._store.record(self.ref.lease, entry))
         return entry
@@ -230,11 +244,26 @@ class Execution:
                 "an agent that replies with bare messages shows no task, so nobody could answer"
             )
         advance(self.state, question)
+        if self._gathered is not None:
+            await self._check(lambda: check_words(question))
         # Not to be left half done by a timeout around it, or by a task group that gives up.
         self._parking = asyncio.ensure_future(self._park(point, question, approval))
         self._parking.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.shield(self._parking)
         raise Parked
+
+    async def use_source(self, source: str) -> None:
+        """Record that what the run gives from now on comes from a source as well.
+
+        No act and no point of the journal: it may be done anywhere, and again in each attempt.
+
+        Raises:
+            IllegalChange, Fenced, JournalMismatch, Parked: as `act`.
+        """
+        self._check_entered()
+        if source not in self._sources:
+            await self._persist(lambda: self._store.use_source(self.ref.lease, source))
+            self._sources.add(source)
 
     async def is_parked(self) -> bool:
         """Tell whether the run waits for its caller, once it is decided if it was about to."""
@@ -293,10 +322,10 @@ class Execution:
         if self.on_parked is not None:
             self.on_parked(self.ref.lease.task_id)
 
-    async def _gather(self, gathered: Gathered, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """Return what is left of changes once what belongs to the one result was kept."""
+    async def _check(self, take: Callable[[], T]) -> T:
+        """Do what may refuse what the handler gives: the run ends as FAILED then."""
         try:
-            return gathered.take(changes)
+            return take()
         except ResultRefused as refusal:
             await self._append((StatusChange(TaskState.FAILED, self.say(str(refusal))),))
             self.state, self.ended = TaskState.FAILED, True

@@ -4,17 +4,19 @@ Points are counted in the order in which the handler comes to them, and so are i
 point than the journal tells of, or to the same after more or fewer acts, is not the one that was entered before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from msgspec import Struct
 
 from dragoman.gateway.ports import JournalEntry
+from dragoman.model import ArtifactChunk, Change
 from dragoman.model.errors import IllegalChange
 
-_PERFORMING = ContextVar("_PERFORMING", default=False)
-"""Whether this code is what a step performs: it is done again with its step, or not at all."""
+_PERFORMING: ContextVar[list[ArtifactChunk] | None] = ContextVar("_PERFORMING", default=None)
+"""Set if this code is what a step performs: it is done again with its step, or not at all. Holds what the step gives,
+where that is not committed but gathered."""
 
 
 class JournalMismatch(Exception):
@@ -97,14 +99,21 @@ class Journal:
     @property
     def is_performing(self) -> bool:
         """Whether it is a step that asks."""
-        return _PERFORMING.get()
+        return _PERFORMING.get() is not None
+
+    def give(self, changes: Iterable[Change]) -> None:
+        """Note what is gathered: a step is not performed again, so what it gave is journaled with it."""
+        given = _PERFORMING.get()
+        if given is not None:
+            given.extend(change for change in changes if isinstance(change, ArtifactChunk))
 
     @contextmanager
-    def performing(self) -> Iterator[None]:
-        """Have what is done inside belong to the step that performs it."""
-        token = _PERFORMING.set(True)
+    def performing(self) -> Iterator[list[ArtifactChunk]]:
+        """Have what is done inside belong to the step that performs it; yields what it gives of what is gathered."""
+        given: list[ArtifactChunk] = []
+        token = _PERFORMING.set(given)
         try:
-            yield
+            yield given
         finally:
             _PERFORMING.reset(token)
 

@@ -21,7 +21,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     `text_only` bounds messages and forbids everything in them but text, `continues` lets them name a task to go on
     with, and `names_contexts` a context. `resumes_streams` lets a stream begin after a given event.
     `verifies` checks every result that is shown against what was written of it, and `result_bytes` bounds a reply.
-    `window` ends streams after so many seconds, without an error, and `watches` counts waits and streams.
+    `window` ends waits and streams after so many seconds, without an error, and `watches` counts them.
     """
 
     name: str

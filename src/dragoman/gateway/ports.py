@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from dragoman.model import (
     Approval,
+    ArtifactChunk,
     Change,
     Cursor,
     Decision,
@@ -34,9 +35,9 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
 class Acceptance(Struct, frozen=True, kw_only=True):
     """A message to accept. `task_id` and `context_id` are the ids to use should a new task be needed.
 
-    `message.task_id` names the task that the message continues, if any. `deadline` is in milliseconds from
-    acceptance, and `flat` if waiting does not move it. `visible` is false where the answer may turn out to be a bare
-    message.
+    `message.task_id` names the task that the message continues, if any, and `answers` if only while that waits for its
+    caller. `deadline` is in milliseconds from acceptance, and `flat` if waiting does not move it. `visible` is false
+    where the answer may turn out to be a bare message.
     """
 
     scope: Scope
@@ -49,6 +50,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     deadline: int
     visible: bool
     flat: bool = False
+    answers: bool = False
 
 
 class Lease(Struct, frozen=True):
@@ -98,7 +100,7 @@ class JournalEntry(Struct, frozen=True, kw_only=True):
     """A journaled point of a run: what was done, how many acts came before it, and what it gave.
 
     The result of a point that asked the caller is which message of theirs answered it, counted from 0; it is absent
-    until there is one.
+    until there is one. `given` is what a step gave of a result that is gathered, not committed.
     """
 
     ordinal: int
@@ -106,6 +108,7 @@ class JournalEntry(Struct, frozen=True, kw_only=True):
     name: str
     acts: int
     result: Raw
+    given: tuple[ArtifactChunk, ...] = ()
 
 
 class ApprovalRequest(Struct, frozen=True, kw_only=True):
@@ -155,8 +158,8 @@ class TaskStore(Protocol):
 
         Raises:
             MessageIdConflict: the messageId was used for another message.
-            TaskNotFound, UnsupportedOperation, InvalidParams: the task to continue is missing, finished, or in
-                another context.
+            TaskNotFound, UnsupportedOperation, InvalidParams: the task to continue is missing, finished, in another
+                context, waits for an approval, or does not wait though it should.
         """
         ...
 
@@ -279,9 +282,31 @@ class TaskStore(Protocol):
         ...
 
     async def page(
-        self, filters: Filters, *, size: int, cursor: Cursor | None, history_length: int, artifacts: bool
+        self,
+        filters: Filters,
+        *,
+        size: int,
+        cursor: Cursor | None,
+        history_length: int,
+        artifacts: bool,
+        withheld: Callable[[str], bool] | None = None,
     ) -> TaskPage:
-        """Return one page of the tasks that `filters` lets through, newest status change first."""
+        """Return one page of the tasks that `filters` lets through, newest status change first.
+
+        With `withheld`, which tells of a source whether it is, a run with such a source is neither shown nor counted.
+        """
+        ...
+
+    async def use_source(self, lease: Lease, source: str) -> None:
+        """Record that what a run gives from now on comes from a source as well; once recorded, it stays.
+
+        Raises:
+            Fenced: the lease is not good any more.
+        """
+        ...
+
+    async def sources(self, task_id: str) -> tuple[str, ...]:
+        """Return the sources of the run of a task that was reached through its scope before."""
         ...
 
     async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:

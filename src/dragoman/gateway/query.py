@@ -1,5 +1,6 @@
 """Reading tasks: one, or a page of them."""
 
+from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Call
 from dragoman.gateway.policy import Policy
 from dragoman.gateway.ports import TaskStore
@@ -41,9 +42,9 @@ class Reader:
         Raises:
             TaskNotFound: there is none, or it is not the caller's.
         """
-        if call.withheld:
-            raise TaskNotFound(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
+        if await is_withheld(call.access, self._store, request.task_id):
+            raise TaskNotFound(request.task_id)
         return show(call.policy, fold.task(history_length=history_bound(request.history_length)))
 
     async def list(self, call: Call, request: ListTasks) -> TaskPage:
@@ -64,7 +65,7 @@ class Reader:
             raise InvalidParams.of(
                 "pageToken", "belongs to a listing with other filters; start again without it"
             )
-        if call.withheld:
+        if call.access is not None and call.access.is_lost:
             return TaskPage(tasks=(), filters=filters, page_size=request.page_size, total=0, has_more=False)
         page = await self._store.page(
             filters,
@@ -72,6 +73,7 @@ class Reader:
             cursor=request.cursor,
             history_length=min(request.history_length, MAX_HISTORY),
             artifacts=request.include_artifacts,
+            withheld=call.access.lacks if call.access is not None else None,
         )
         for task in page.tasks:
             show(call.policy, task)

@@ -1,18 +1,25 @@
 """One verified result: what an agent gives, gathered into a single text artifact that can be checked for ever."""
 
 import hashlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 
+import msgspec
 from msgspec import structs
 
-from dragoman.model import Artifact, ArtifactChunk, Change, StatusChange, Task, TaskState, TextPart
+from dragoman.model import Artifact, ArtifactChunk, Change, Part, StatusChange, Task, TaskState, TextPart
 from dragoman.model.errors import ArtifactUnverified
 from dragoman.model.message import text_of
 from dragoman.model.payload import ABSENT, pack, unpack
 
+_LOG = logging.getLogger("dragoman.result")
+
 MEDIA_TYPE = "text/markdown"
 MAX_BYTES = 1024 * 1024
-"""Bytes of UTF-8 that a result may have."""
+"""Bytes of JSON that a reply with a result may have."""
+
+FRAME = 4096
+"""Bytes of such a reply that are kept free for the task around the result, its history aside."""
 
 
 class ResultRefused(Exception):
@@ -26,17 +33,20 @@ class Gathered:
         self._artifact_id = artifact_id
         self._texts: dict[str, str] = {}
 
-    def take(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+    def take(self, changes: Iterable[Change]) -> tuple[Change, ...]:
         """Keep the artifacts among changes and return the rest; a completion brings the result along before it.
 
         Raises:
-            ResultRefused: an artifact is no text, or the result too large, or there is none.
+            ResultRefused: something is no text, or the result too large, or there is none.
         """
         rest: list[Change] = []
         for change in changes:
             if isinstance(change, ArtifactChunk):
                 self._keep(change)
-            elif isinstance(change, StatusChange) and change.state is TaskState.COMPLETED:
+                continue
+            if isinstance(change, StatusChange):
+                check_words(change)
+            if isinstance(change, StatusChange) and change.state is TaskState.COMPLETED:
                 rest += [ArtifactChunk(self._result(change), last_chunk=True), StatusChange(change.state)]
             else:
                 rest.append(change)
@@ -44,22 +54,20 @@ class Gathered:
 
     def _keep(self, chunk: ArtifactChunk) -> None:
         artifact = chunk.artifact
-        if not all(isinstance(part, TextPart) for part in artifact.parts):
-            raise ResultRefused("The agent gave something else than text.")
         before = self._texts.get(artifact.artifact_id, "") if chunk.append else ""
-        pieces = "".join(part.text for part in artifact.parts if isinstance(part, TextPart))
-        self._texts[artifact.artifact_id] = before + pieces
+        self._texts[artifact.artifact_id] = before + _text(artifact.parts)
         if sum(map(len, self._texts.values())) > MAX_BYTES:
-            raise ResultRefused(f"The agent gave more than {MAX_BYTES} bytes.")
+            raise _too_large()
 
     def _result(self, completion: StatusChange) -> Artifact:
         said = text_of(completion.message.parts) if completion.message is not None else ""
         text = "\n\n".join(piece for piece in (*self._texts.values(), said) if piece)
         if not text:
             raise ResultRefused("The agent ended without a result.")
+        # As JSON, because that is how it has to fit into a reply: what could never be read is no success.
+        if len(msgspec.json.encode(text)) > MAX_BYTES - FRAME:
+            raise _too_large()
         content = text.encode()
-        if len(content) > MAX_BYTES:
-            raise ResultRefused(f"The agent gave more than {MAX_BYTES} bytes.")
         return Artifact(
             artifact_id=self._artifact_id,
             name="result",
@@ -68,19 +76,44 @@ class Gathered:
         )
 
 
-def verify(task: Task) -> Task:
-    """Return a task as it may be shown: each of its artifacts is what was written of it.
+def check_words(change: StatusChange) -> None:
+    """Refuse a status that says something else than text.
 
     Raises:
-        ArtifactUnverified: one is not.
+        ResultRefused: it does.
     """
-    for artifact in task.artifacts or ():
-        verify_artifact(artifact)
+    if change.message is not None:
+        _text(change.message.parts)
+
+
+def _text(parts: Sequence[Part]) -> str:
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    if len(texts) < len(parts):
+        raise ResultRefused("The agent gave something else than text.")
+    return "".join(texts)
+
+
+def _too_large() -> ResultRefused:
+    return ResultRefused(f"The agent gave more than fits into a reply of {MAX_BYTES} bytes.")
+
+
+def verify(task: Task) -> Task:
+    """Return a task as it may be shown: each of its artifacts is what was written of it, and none is missing.
+
+    Raises:
+        ArtifactUnverified: that is not so.
+    """
+    if task.artifacts is None:
+        return task
+    if task.status.state is TaskState.COMPLETED and len(task.artifacts) != 1:
+        raise _unverified(task.id, "")
+    for artifact in task.artifacts:
+        verify_artifact(task.id, artifact)
     return task
 
 
-def verify_artifact(artifact: Artifact) -> None:
-    """Check an artifact against its checksum and byte count.
+def verify_artifact(task_id: str, artifact: Artifact) -> None:
+    """Check an artifact of a task against its checksum and byte count.
 
     Raises:
         ArtifactUnverified: it is not what was written.
@@ -89,7 +122,12 @@ def verify_artifact(artifact: Artifact) -> None:
     wanted = unpack(artifact.metadata)
     found = {"sha256": hashlib.sha256(content).hexdigest(), "byteCount": len(content)}
     if not isinstance(wanted, dict) or {name: wanted.get(name) for name in found} != found:
-        raise ArtifactUnverified(artifact.artifact_id)
+        raise _unverified(task_id, artifact.artifact_id)
+
+
+def _unverified(task_id: str, artifact_id: str) -> ArtifactUnverified:
+    _LOG.error("a stored result is not what was written", extra={"task_id": task_id})
+    return ArtifactUnverified(task_id, artifact_id)
 
 
 def without_content(task: Task) -> Task:

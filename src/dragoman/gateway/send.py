@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
+from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Answer, Call, Committed, EventStream, StreamItem
 from dragoman.gateway.extensions import IDEMPOTENCY
 from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, Engine, RunRequest, TaskStore
 from dragoman.gateway.query import history_bound, show
+from dragoman.gateway.result import without_content
 from dragoman.gateway.subscribe import HEARTBEAT, follow
 from dragoman.gateway.watching import Watchers
 from dragoman.model import Part, TaskFold, TaskState
@@ -48,7 +50,7 @@ class Sender:
         """Accept a message and return its task, or the bare message that it was answered with.
 
         Blocking, unless `return_immediately`: it returns when the task is finished or interrupted, or when the
-        window has passed.
+        window has passed. Of a task that is withheld from the caller, only its state is told.
 
         Raises:
             A2AError, InvalidParams, QuotaExceeded, Unavailable: the message was refused; nothing was stored.
@@ -67,12 +69,12 @@ class Sender:
             accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
-                await self._watch(observer, fold, call.settings, request)
-                return self._answer(fold, call, request, accepted.replayed)
+                await self._watch(observer, fold, call, request)
+                return await self._answer(fold, call, request, accepted.replayed)
         with self._hub.observe(accepted.task_id) as observer:
             fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
-            await self._watch(observer, fold, call.settings, request)
-            return self._answer(fold, call, request, accepted.replayed)
+            await self._watch(observer, fold, call, request)
+            return await self._answer(fold, call, request, accepted.replayed)
 
     async def stream(self, call: Call, request: SendMessage) -> EventStream:
         """Accept a message and return the stream of its task: a snapshot, then what happens, to its end.
@@ -156,11 +158,10 @@ class Sender:
             async for item in follow(
                 self._store,
                 observer,
-                call.scope,
+                call,
                 fold,
                 history_length=length,
                 ends_at_input=True,
-                policy=call.policy,
                 pending=pending,
             ):
                 yield item
@@ -191,13 +192,11 @@ class Sender:
             flat=settings.flat_deadline,
         )
 
-    async def _watch(
-        self, observer: Observer, fold: TaskFold, settings: AgentSettings, request: SendMessage
-    ) -> None:
-        """Fold what happens until there is something to answer with."""
+    async def _watch(self, observer: Observer, fold: TaskFold, call: Call, request: SendMessage) -> None:
+        """Fold what happens until there is something to answer with, or the window has passed."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._window
-        while not _is_answerable(fold, settings, request.return_immediately):
+        until = loop.time() + (self._window if call.policy.window is None else call.policy.window)
+        while not _is_answerable(fold, call.settings, request.return_immediately):
             left = until - loop.time()
             if left <= 0:
                 return
@@ -210,7 +209,7 @@ class Sender:
         else:
             fold.apply_all(item.event for item in batch)
 
-    def _answer(self, fold: TaskFold, call: Call, request: SendMessage, replayed: bool) -> Answer:
+    async def _answer(self, fold: TaskFold, call: Call, request: SendMessage, replayed: bool) -> Answer:
         settings = call.settings
         if fold.reply is not None:
             return Answer(result=fold.reply, replayed=replayed)
@@ -220,6 +219,8 @@ class Sender:
             raise Unavailable(
                 "The agent has not answered yet; send the same message again to wait for its answer"
             )
+        if await is_withheld(call.access, self._store, fold.task_id):
+            return Answer(result=without_content(fold.task(history_length=0)), replayed=replayed)
         task = fold.task(history_length=history_bound(request.history_length))
         return Answer(result=show(call.policy, task), replayed=replayed)
 

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
+from dragoman.gateway.access import LOOK, is_withheld
 from dragoman.gateway.call import Call, Committed, EventStream, StreamItem
 from dragoman.gateway.observe import Hub, Observer
-from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import TaskStore
 from dragoman.gateway.query import HISTORY, show
-from dragoman.gateway.result import verify_artifact
+from dragoman.gateway.result import verify_artifact, without_content
 from dragoman.gateway.watching import Watchers
-from dragoman.model import ArtifactChunk, Received, Resumed, Scope, TaskFold, TaskState
+from dragoman.model import ArtifactChunk, Received, Resumed, TaskFold, TaskState
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
 from dragoman.model.operation import SubscribeToTask
 
@@ -38,12 +38,12 @@ class Subscriber:
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use GetTask")
-        if call.withheld:
-            raise TaskNotFound(request.task_id)
         lease = self._watchers.enter(call.principal) if call.policy.watches else None
         observer = self._hub.observe(request.task_id, lease, streams=True).attach()
         try:
             fold = await self._store.read(call.scope, request.task_id)
+            if await is_withheld(call.access, self._store, request.task_id):
+                raise TaskNotFound(request.task_id)
             after = request.last_event if call.policy.resumes_streams else None
             if after is not None and not 0 < after <= fold.seq:
                 after = None
@@ -75,11 +75,10 @@ class Subscriber:
             items = follow(
                 self._store,
                 observer,
-                call.scope,
+                call,
                 fold,
                 history_length=HISTORY,
                 ends_at_input=False,
-                policy=call.policy,
                 snapshot_first=after is None,
             )
             async for item in items:
@@ -89,49 +88,52 @@ class Subscriber:
 async def follow(
     store: TaskStore,
     observer: Observer,
-    scope: Scope,
+    call: Call,
     fold: TaskFold,
     *,
     history_length: int,
     ends_at_input: bool,
-    policy: Policy = OPEN,
     snapshot_first: bool = True,
     pending: Sequence[Committed] = (),
 ) -> AsyncGenerator[StreamItem | None]:
     """Yield a snapshot and then the events of a task until it is finished, and `None` every `HEARTBEAT` between.
 
+    It ends where the surface's window ends, and where what it shows is withheld from the caller. What was withheld at
+    once is shown as its state alone.
+
     Args:
         store: where missed events and new snapshots are read.
         observer: an observer of the task, attached before `fold` was read.
-        scope: the caller's.
+        call: who follows it, and under which rules.
         fold: the task as far as it was read.
         history_length: messages of history in snapshots.
         ends_at_input: end at INPUT_REQUIRED too, because it is the caller's turn.
-        policy: how long the stream may last, and whether what it shows is verified.
         snapshot_first: begin with a snapshot.
         pending: events after `fold` that the observer gave out already.
     """
 
-    loop = asyncio.get_running_loop()
-    until = None if policy.window is None else loop.time() + policy.window
-
     def snapshot() -> StreamItem:
-        task = show(policy, fold.task(history_length=history_length))
+        task = show(call.policy, fold.task(history_length=history_length))
         return StreamItem(fold.seq, task, last=_ends(fold, ends_at_input))
 
+    clock = _Clock(call)
+    if await is_withheld(call.access, store, fold.task_id):
+        yield StreamItem(fold.seq, without_content(fold.task(history_length=0)), last=True)
+        return
     if snapshot_first:
         yield snapshot()
-    while not _ends(fold, ends_at_input):
-        patience = HEARTBEAT if until is None else min(HEARTBEAT, until - loop.time())
-        if patience <= 0:
-            return
-        batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, patience)
+    while not _ends(fold, ends_at_input) and not clock.is_over():
+        batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, clock.patience())
         pending = ()
+        if await is_withheld(call.access, store, fold.task_id):
+            return
         if batch is not None and not batch:
-            yield None
+            if clock.is_quiet():
+                yield None
             continue
+        clock.hear()
         if batch is None:
-            fold = await store.read(scope, fold.task_id)
+            fold = await store.read(call.scope, fold.task_id)
             yield snapshot()
             continue
         for item in batch:
@@ -141,12 +143,44 @@ async def follow(
                 # What the lost attempt had said no longer counts: show the task as it stands.
                 yield snapshot()
             elif not isinstance(change, Received) or change.state is not None:
-                if policy.verifies and isinstance(change, ArtifactChunk):
-                    verify_artifact(change.artifact)
+                if call.policy.verifies and isinstance(change, ArtifactChunk):
+                    verify_artifact(fold.task_id, change.artifact)
                 yield StreamItem(item.event.seq, item, last=_ends(fold, ends_at_input))
             if _ends(fold, ends_at_input):
                 # Somebody may have answered already: what comes of that is for the stream of the answer.
                 return
+
+
+class _Clock:
+    """When a stream is to show that it lives, to look whether it may go on, and to end."""
+
+    def __init__(self, call: Call) -> None:
+        self._now = asyncio.get_running_loop().time
+        window = call.policy.window
+        self._until = None if window is None else self._now() + window
+        self._looks = call.access is not None
+        self.hear()
+
+    def hear(self) -> None:
+        """Note that something was shown."""
+        self._quiet = self._now() + HEARTBEAT
+
+    def is_quiet(self) -> bool:
+        """Tell, once, whether nothing was shown for `HEARTBEAT`."""
+        quiet = self._now() >= self._quiet
+        if quiet:
+            self.hear()
+        return quiet
+
+    def is_over(self) -> bool:
+        """Tell whether the window is over."""
+        return self._until is not None and self._now() >= self._until
+
+    def patience(self) -> float:
+        """Return how long to wait for an event before one of these is due."""
+        due = self._quiet if self._until is None else min(self._quiet, self._until)
+        left = max(0.0, due - self._now())
+        return min(left, LOOK) if self._looks else left
 
 
 def _ends(fold: TaskFold, at_input: bool) -> bool:

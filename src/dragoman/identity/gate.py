@@ -125,6 +125,10 @@ class Gate:
         """Tell whether a principal is granted a workspace of its tenant, now."""
         return self.registry.may_enter(principal, workspace)
 
+    def may_use(self, principal: Principal, source: str) -> bool:
+        """Tell whether a principal is granted a source of its tenant, now."""
+        return self.registry.may_use(principal, source)
+
     def _known(self, digest: bytes) -> Principal | None:
         """Return whom one of the registry's tokens stands for.
 

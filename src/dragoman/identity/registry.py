@@ -20,7 +20,7 @@ class Credential(Struct, frozen=True):
 
 
 class Registry:
-    """Tenants with their features, tokens by their hashes, and the workspaces that principals are granted.
+    """Tenants with their features, tokens by their hashes, and what principals are granted: workspaces and sources.
 
     Attributes:
         tenants: the features of each tenant.
@@ -32,11 +32,13 @@ class Registry:
         tenants: Mapping[str, Iterable[str]] = MappingProxyType({}),
         tokens: Mapping[bytes, Credential] = MappingProxyType({}),
         workspaces: Mapping[tuple[str, str], Iterable[str]] = MappingProxyType({}),
+        sources: Mapping[tuple[str, str], Iterable[str]] = MappingProxyType({}),
     ) -> None:
-        """Put the picture together; `workspaces` are by tenant and principal."""
+        """Put the picture together; `workspaces` and `sources` are by tenant and principal."""
         self.tenants = {name: frozenset(features) for name, features in tenants.items()}
         self.tokens = dict(tokens)
         self._workspaces = {who: frozenset(names) for who, names in workspaces.items()}
+        self._sources = {who: frozenset(names) for who, names in sources.items()}
 
     def has_feature(self, tenant: str, feature: str) -> bool:
         """Tell whether a tenant has a feature."""
@@ -46,16 +48,25 @@ class Registry:
         """Tell whether a principal is granted a workspace of its tenant now."""
         return workspace in self._workspaces.get((principal.tenant, principal.name), ())
 
+    def may_use(self, principal: Principal, source: str) -> bool:
+        """Tell whether a principal is granted a source of its tenant now."""
+        return source in self._sources.get((principal.tenant, principal.name), ())
+
     def with_more(self, other: "Registry") -> "Registry":
-        """Return this picture and another one in one: features and workspaces add up, tokens of the other win."""
+        """Return this picture and another one in one: features and grants add up, tokens of the other win."""
         return Registry(
             {
                 name: self.tenants.get(name, frozenset()) | other.tenants.get(name, frozenset())
                 for name in (*self.tenants, *other.tenants)
             },
             {**self.tokens, **other.tokens},
-            {
-                who: self._workspaces.get(who, frozenset()) | other._workspaces.get(who, frozenset())
-                for who in (*self._workspaces, *other._workspaces)
-            },
+            _sum(self._workspaces, other._workspaces),
+            _sum(self._sources, other._sources),
         )
+
+
+_Granted = Mapping[tuple[str, str], frozenset[str]]
+
+
+def _sum(some: _Granted, more: _Granted) -> _Granted:
+    return {who: some.get(who, frozenset()) | more.get(who, frozenset()) for who in (*some, *more)}

@@ -33,7 +33,7 @@
     ├── ApprovalNotFound
     ├── ApprovalClosed                      decided before, or nobody waits for it any more
     ├── ResultTooLarge                      of a result that is bounded
-    ├── ArtifactUnverified                  a result is not what was written
+    ├── ArtifactUnverified                  what is stored of a task is not what was written
     ├── InternalError                       ours; the cause goes to the log, never to the wire
     └── RunError                            told to whoever writes to a run, never to a caller
         ├── IllegalChange
@@ -314,14 +314,15 @@ class ResultTooLarge(DragomanError):
 
 
 class ArtifactUnverified(DragomanError):
-    """A stored artifact is not what was written of it, so it is not shown."""
+    """What is stored of a task is not what was written, so it is not shown."""
 
     reason = "ARTIFACT_UNVERIFIED"
 
-    def __init__(self, artifact_id: str) -> None:
+    def __init__(self, task_id: str, artifact_id: str = "") -> None:
+        named = {"taskId": task_id[:128], "artifactId": artifact_id[:128]}
         super().__init__(
-            "The stored result does not match its checksum and is not shown; the operator must restore it",
-            metadata={"artifactId": artifact_id[:128]},
+            "What is stored of this task is damaged and is not shown; the operator must restore it",
+            metadata={name: value for name, value in named.items() if value},
         )
 
 

@@ -106,7 +106,9 @@ def check_tenant(request: Fields, agent: str) -> None:
     """Refuse a tenant other than the agent itself: paths and credentials say who is meant, not a field."""
     tenant = request.string("tenant")
     if tenant and tenant != agent:
-        raise request.wrong("tenant", f"must be left out, or be the agent's id ({agent})")
+        raise request.wrong(
+            "tenant", "must be left out" + (f", or be the agent's id ({agent})" if agent else "")
+        )
 
 
 def _state(request: Fields) -> TaskState | None:

@@ -127,6 +127,8 @@ def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int
         raise TaskNotFound(message.task_id)
     if message.context_id and message.context_id != row.context_id:
         raise InvalidParams.of("message.contextId", f"task {row.id} belongs to another context; leave it out")
+    if acceptance.answers and not row.state.is_interrupted:
+        raise UnsupportedOperation(f"Task {row.id} does not wait for an answer: it is {row.state.name}")
     if row.state.is_terminal:
         raise UnsupportedOperation(
             f"Task {row.id} is finished and takes no more messages; send a new one with its contextId instead"

@@ -11,6 +11,7 @@ from dragoman.gateway.ports import JournalEntry, Lease, LostRun
 from dragoman.model import Change, Reply, Resumed, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.model.errors import Fenced, TaskNotCancelable, TaskNotFound
 from dragoman.model.payload import ABSENT
+from dragoman.stores.sqlite.records import encode
 from dragoman.stores.sqlite.rows import (
     COLUMNS,
     TaskRow,
@@ -134,8 +135,17 @@ def record(tx: Transaction, lease: Lease, entry: JournalEntry) -> None:
     """See `TaskStore.record`."""
     row = leased(tx, lease)
     tx.execute(
-        "INSERT INTO journal (task_id, ordinal, kind, name, acts, seq, result) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (row.id, entry.ordinal, entry.kind, entry.name, entry.acts, row.seq, bytes(entry.result)),
+        "INSERT INTO journal (task_id, ordinal, kind, name, acts, seq, result, given) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            row.id,
+            entry.ordinal,
+            entry.kind,
+            entry.name,
+            entry.acts,
+            row.seq,
+            bytes(entry.result),
+            encode(entry.given) if entry.given else None,
+        ),
     )
 
 

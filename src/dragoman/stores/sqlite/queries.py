@@ -1,7 +1,7 @@
 """The reading operations on a SQLite store. Each runs in one read transaction: it sees one state of the file."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,14 @@ from dragoman.model import (
     TaskStatus,
 )
 from dragoman.model.errors import TaskNotFound
-from dragoman.stores.sqlite.records import accepted_from_row, decode_change, event_from_row
+from dragoman.stores.sqlite.evidence import count_with, has_source, lost_sources
+from dragoman.stores.sqlite.records import (
+    accepted_from_row,
+    change_from_row,
+    decode_given,
+    event_from_row,
+    folded,
+)
 
 PAGE_BYTES = 1024 * 1024
 """Stored bytes after which a page takes no further task."""
@@ -80,9 +87,7 @@ def read(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: boo
         ).fetchone()
         if row is None or not (row[1] or hidden):
             raise TaskNotFound(task_id)
-        fold = TaskFold(task_id, row[0])
-        fold.apply_all(_events(connection, task_id, row[0], 0))
-    return fold
+        return folded(task_id, row[0], _events(connection, task_id, row[0], 0))
 
 
 def peek(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold | None:
@@ -117,6 +122,7 @@ def page(
     cursor: Cursor | None,
     history_length: int,
     artifacts: bool,
+    withheld: Callable[[str], bool] | None = None,
 ) -> TaskPage:
     """See `TaskStore.page`."""
     with snapshot(connection):
@@ -124,8 +130,9 @@ def page(
         tasks: list[Task] = []
         total, has_more = 0, False
         if scope is not None:
-            total = _total(connection, scope, filters)
-            rows = _newest(connection, scope, filters, cursor, size + 1)
+            lost = lost_sources(connection, scope, withheld)
+            total = _total(connection, scope, filters, lost)
+            rows = _newest(connection, scope, filters, cursor, lost, size + 1)
             has_more = len(rows) > size
             if history_length > 0 or artifacts:
                 tasks = _whole_tasks(connection, rows[:size], history_length, artifacts)
@@ -136,10 +143,17 @@ def page(
 
 
 def _newest(
-    connection: sqlite3.Connection, scope: int, filters: Filters, cursor: Cursor | None, limit: int
+    connection: sqlite3.Connection,
+    scope: int,
+    filters: Filters,
+    cursor: Cursor | None,
+    lost: tuple[str, ...],
+    limit: int,
 ) -> list[_Row]:
     """Read the newest tasks after a cursor. Without a filter the states are read one by one and merged."""
     where, values = _conditions(scope, filters, cursor)
+    if lost:
+        where, values = f"{where} AND NOT {has_source(lost)}", [*values, *lost]
     columns = "id, context_id, state, status_at, status_seq"
     if filters.state is not None or filters.context_id is not None:
         source, bound = f"SELECT {columns} FROM task WHERE {where}", values
@@ -152,7 +166,7 @@ def _newest(
         bound = [value for state in TaskState for value in (*values, state, limit)]
     return connection.execute(
         f"WITH newest AS ({source} ORDER BY status_at DESC, id DESC LIMIT ?)"
-        " SELECT n.id, n.context_id, n.state, n.status_at, e.payload FROM newest n"
+        " SELECT n.id, n.context_id, n.state, n.status_at, coalesce(e.payload, x'') FROM newest n"
         " LEFT JOIN event e ON e.task_id = n.id AND e.seq = n.status_seq ORDER BY n.status_at DESC, n.id DESC",
         (*bound, limit),
     ).fetchall()
@@ -176,7 +190,11 @@ def _conditions(scope: int, filters: Filters, cursor: Cursor | None) -> tuple[st
     return where, values
 
 
-def _total(connection: sqlite3.Connection, scope: int, filters: Filters) -> int:
+def _total(connection: sqlite3.Connection, scope: int, filters: Filters, lost: tuple[str, ...]) -> int:
+    """Count what a listing has on all its pages, less what comes from a lost source."""
+    if lost:
+        where, values = _conditions(scope, filters, None)
+        return _total(connection, scope, filters, ()) - count_with(connection, scope, lost, where, values)
     if filters.after is None:
         columns = "+".join(_STATES) if filters.state is None else filters.state.name.lower()
         row = connection.execute(
@@ -195,7 +213,7 @@ def _total(connection: sqlite3.Connection, scope: int, filters: Filters) -> int:
 
 def _outline(row: _Row) -> Task:
     task_id, context_id, state, at, payload = row
-    change = decode_change(payload)
+    change = change_from_row(task_id, payload)
     message = change.message if isinstance(change, StatusChange) else None
     status = TaskStatus(state=TaskState(state), timestamp=at, message=message)
     return Task(id=task_id, context_id=context_id, status=status, artifacts=None)
@@ -211,8 +229,7 @@ def _whole_tasks(
         stored = connection.execute(
             "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? ORDER BY seq", (task_id,)
         ).fetchall()
-        fold = TaskFold(task_id, context_id)
-        fold.apply_all(event_from_row(task_id, context_id, row) for row in stored)
+        fold = folded(task_id, context_id, (event_from_row(task_id, context_id, row) for row in stored))
         tasks.append(fold.task(history_length=history_length, artifacts=artifacts))
         size += sum(len(payload) for *_, payload in stored)
         if size > PAGE_BYTES:
@@ -223,12 +240,19 @@ def _whole_tasks(
 def journal(connection: sqlite3.Connection, lease: Lease) -> tuple[JournalEntry, ...]:
     """See `TaskStore.journal`."""
     rows = connection.execute(
-        "SELECT ordinal, kind, name, acts, result FROM journal WHERE task_id = ? ORDER BY ordinal",
+        "SELECT ordinal, kind, name, acts, result, given FROM journal WHERE task_id = ? ORDER BY ordinal",
         (lease.task_id,),
     )
     return tuple(
-        JournalEntry(ordinal=ordinal, kind=kind, name=name, acts=acts, result=msgspec.Raw(result or b""))
-        for ordinal, kind, name, acts, result in rows
+        JournalEntry(
+            ordinal=ordinal,
+            kind=kind,
+            name=name,
+            acts=acts,
+            result=msgspec.Raw(result or b""),
+            given=decode_given(given) if given else (),
+        )
+        for ordinal, kind, name, acts, result, given in rows
     )
 
 

@@ -33,7 +33,7 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite import accepting, approving, commands, parking, purge, queries
+from dragoman.stores.sqlite import accepting, approving, commands, evidence, parking, purge, queries
 from dragoman.stores.sqlite.connection import (
     StoreError,
     explain,
@@ -260,10 +260,27 @@ class SqliteStore:
         return self._read(lambda db: queries.events(db, task_id, after))
 
     async def page(
-        self, filters: Filters, *, size: int, cursor: Cursor | None, history_length: int, artifacts: bool
+        self,
+        filters: Filters,
+        *,
+        size: int,
+        cursor: Cursor | None,
+        history_length: int,
+        artifacts: bool,
+        withheld: Callable[[str], bool] | None = None,
     ) -> TaskPage:
         """See `TaskStore.page`."""
-        return self._read(lambda db: queries.page(db, filters, size, cursor, history_length, artifacts))
+        return self._read(
+            lambda db: queries.page(db, filters, size, cursor, history_length, artifacts, withheld)
+        )
+
+    async def use_source(self, lease: Lease, source: str) -> None:
+        """See `TaskStore.use_source`."""
+        await self._writer.run(lambda tx: evidence.use_source(tx, lease, source))
+
+    async def sources(self, task_id: str) -> tuple[str, ...]:
+        """See `TaskStore.sources`."""
+        return self._read(lambda db: evidence.sources(db, task_id))
 
     async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:
         """See `TaskStore.journal`."""
