@@ -122,11 +122,17 @@ async def purged(store: TaskStore, *, thorough: bool = True, **ages: int) -> int
     return tasks
 
 
-async def listing(store: TaskStore, wanted: Filters, *, size: int = 100) -> list[TaskPage]:
+Withheld = Callable[[str], bool]
+
+
+async def listing(
+    store: TaskStore, wanted: Filters, *, size: int = 100, withheld: Withheld | None = None
+) -> list[TaskPage]:
     """All pages of a listing."""
-    pages = [await one_page(store, wanted, size=size)]
+    pages = [await one_page(store, wanted, size=size, withheld=withheld)]
     while pages[-1].has_more:
-        pages.append(await one_page(store, wanted, size=size, token=pages[-1].next_token))
+        token = pages[-1].next_token
+        pages.append(await one_page(store, wanted, size=size, token=token, withheld=withheld))
     return pages
 
 
@@ -138,11 +144,17 @@ async def one_page(
     token: str = "",
     history_length: int = 0,
     artifacts: bool = False,
+    withheld: Withheld | None = None,
 ) -> TaskPage:
     """The page that `token` stands for; the first one without."""
     cursor = Cursor.parse(token) if token else None
     return await store.page(
-        wanted, size=size, cursor=cursor, history_length=history_length, artifacts=artifacts
+        wanted,
+        size=size,
+        cursor=cursor,
+        history_length=history_length,
+        artifacts=artifacts,
+        withheld=withheld,
     )
 
 

@@ -31,6 +31,7 @@ NAMED = ("one", "two", "three")
 """Contexts that callers name from the start; others are given out by the server, and may be named later."""
 AGES = (HOUR // 8, HOUR // 8 + HOUR // 4)
 """Ages for purges. The clock is moved by whole quarters of an hour and a little, so no task is near either of them."""
+SOURCES = ("crm", "payroll", "wiki")
 ROUNDS = 12
 STEPS = 25
 
@@ -49,13 +50,14 @@ class Book:
         self.visible: set[str] = set()
         self.gone: set[str] = set()
         self.clock = 0
+        self.used: dict[str, set[str]] = {}
 
     async def step(self) -> None:
         """Do something at random; a refusal is as good as anything."""
         if self.chance.random() < 0.35 or not self.leases:
             return await self.accept()
         lease = self.chance.choice(self.leases[-30:])
-        acts = [self.move, self.move, self.begin, self.cancel, self.answer, self.expire, self.purge]
+        acts = [self.move, self.move, self.begin, self.cancel, self.answer, self.expire, self.purge, self.use]
         try:
             await self.chance.choice(acts)(lease)
         except DragomanError:
@@ -99,6 +101,11 @@ class Book:
         sent = message(task_id=lease.task_id)
         self.note((await self.store.accept(acceptance(sent, scope=self.scope[lease.task_id]))).events)
 
+    async def use(self, lease: Lease) -> None:
+        source = self.chance.choice(SOURCES)
+        await self.store.use_source(lease, source)
+        self.used.setdefault(lease.task_id, set()).add(source)
+
     async def expire(self, lease: Lease) -> None:
         self.note(await self.store.expire())
 
@@ -126,8 +133,8 @@ class Book:
             if event.state is not None:
                 self.state[event.task_id], self.since[event.task_id] = event.state, event.at
 
-    def expected(self, wanted: Filters) -> list[str]:
-        """The ids of the tasks that `wanted` lets through, in order."""
+    def expected(self, wanted: Filters, lost: set[str]) -> list[str]:
+        """The ids of the tasks that `wanted` lets through and that come from no lost source, in order."""
         found = [
             (self.since[task_id], task_id)
             for task_id in self.visible
@@ -135,6 +142,7 @@ class Book:
             and wanted.context_id in (None, self.context[task_id])
             and wanted.state in (None, self.state[task_id])
             and (wanted.after is None or self.since[task_id] >= wanted.after)
+            and not lost & self.used.get(task_id, set())
         ]
         return [task_id for _, task_id in sorted(found, reverse=True)]
 
@@ -157,14 +165,16 @@ async def test_after_random_operations_every_page_and_total_is_what_a_count_by_h
             for context_id in (None, *NAMED, *list(book.context.values())[-8:]):
                 for state in (None, *TaskState):
                     wanted = filters(scope, context_id=context_id, state=state, after=chance.choice(moments))
-                    await _check(store, wanted, book, size=chance.choice((3, 50)))
+                    lost = {source for source in SOURCES if chance.random() < 0.3}
+                    await _check(store, wanted, book, lost, size=chance.choice((3, 50)))
     assert len(set(book.state.values())) == len(TaskState)
     assert len(book.gone) >= 10
+    assert set().union(*book.used.values()) == set(SOURCES)
 
 
-async def _check(store: TaskStore, wanted: Filters, book: Book, *, size: int) -> None:
-    expected = book.expected(wanted)
-    pages = await listing(store, wanted, size=size)
+async def _check(store: TaskStore, wanted: Filters, book: Book, lost: set[str], *, size: int) -> None:
+    expected = book.expected(wanted, lost)
+    pages = await listing(store, wanted, size=size, withheld=lost.__contains__)
     assert ids(pages) == expected, wanted
     assert {page.total for page in pages} == {len(expected)}, wanted
     for page in pages:

@@ -213,6 +213,7 @@ class _Step:
         ids = _ids([row[0] for row in rows])
         self._tx.execute(f"DELETE FROM task WHERE id IN {_IDS}", (ids,))
         self._tx.execute(f"DELETE FROM approval WHERE task_id IN {_IDS}", (ids,))
+        self._tx.execute(f"DELETE FROM run_source WHERE task_id IN {_IDS}", (ids,))
         for _, scope, context_id, visible, counted, state, _ in rows:
             if visible:
                 self._tx.count(scope, context_id if counted else "", TaskState(state), -1)
