@@ -24,6 +24,7 @@ from tests.contract.samples import (
     begun,
     message,
     on_many_loops,
+    purged,
     recorded,
     status,
 )
@@ -238,9 +239,11 @@ async def test_an_approval_is_open_for_later_servers(store: TaskStore, home: Sto
     assert (await decided(again, approval)).decision == YES
 
 
-async def test_a_deleted_task_leaves_no_approval_behind(store: TaskStore, home: StoreHome) -> None:
+async def test_a_purged_task_leaves_no_approval_behind(store: TaskStore, home: StoreHome) -> None:
     approval = await waiting(store)
-    home.delete_task(approval.task_id)
+    await store.cancel(ALICE, approval.task_id)
+    home.shift_clock(10_000)
+    assert await purged(store, canceled=1000) == 1
     with pytest.raises(ApprovalNotFound):
         await store.approval("acme", approval.id)
 

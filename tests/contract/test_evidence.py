@@ -24,6 +24,7 @@ from tests.contract.samples import (
     message,
     on_many_loops,
     one_page,
+    purged,
     status,
 )
 
@@ -134,9 +135,11 @@ async def test_a_run_that_nobody_may_see_yet_is_not_counted_twice(store: TaskSto
     assert (ids([page]), page.total) == ([shown], 1)
 
 
-async def test_a_deleted_task_leaves_no_source_behind(store: TaskStore, home: StoreHome) -> None:
+async def test_a_purged_task_leaves_no_source_behind(store: TaskStore, home: StoreHome) -> None:
     task_id, kept = await using(store, "wiki"), await using(store, "wiki")
-    home.delete_task(task_id)
+    await store.cancel(ALICE, task_id)
+    home.shift_clock(10_000)
+    assert await purged(store, canceled=1000) == 1
     assert await store.sources(task_id) == ()
     assert await store.sources(kept) == ("wiki",)
 

@@ -203,7 +203,8 @@ class _Step:
         task_id, scope, *_ = row
         if not self._clear(scope, task_id):
             self._tx.execute(
-                "INSERT INTO journal SELECT '', coalesce(max(ordinal), 0) + 1, 'purge', ?, 0, 0, ?"
+                "INSERT INTO journal (task_id, ordinal, kind, name, acts, seq, result)"
+                " SELECT '', coalesce(max(ordinal), 0) + 1, 'purge', ?, 0, 0, ?"
                 " FROM journal WHERE task_id = ''",
                 (task_id, json.encode(scope)),
             )
@@ -212,8 +213,6 @@ class _Step:
         """Delete the rows of tasks, and take them out of the totals."""
         ids = _ids([row[0] for row in rows])
         self._tx.execute(f"DELETE FROM task WHERE id IN {_IDS}", (ids,))
-        self._tx.execute(f"DELETE FROM approval WHERE task_id IN {_IDS}", (ids,))
-        self._tx.execute(f"DELETE FROM run_source WHERE task_id IN {_IDS}", (ids,))
         for _, scope, context_id, visible, counted, state, _ in rows:
             if visible:
                 self._tx.count(scope, context_id if counted else "", TaskState(state), -1)
