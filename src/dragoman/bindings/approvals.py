@@ -63,8 +63,9 @@ class ApprovalSurface:
         path = exchange.request.path
         if path == APPROVALS:
             return await self._list(exchange)
-        if path.startswith(APPROVALS + "/") and "/" not in path[len(APPROVALS) + 1 :]:
-            return await self._decide(exchange, unquote(path[len(APPROVALS) + 1 :]))
+        approval_id = path[len(APPROVALS) + 1 :] if path.startswith(APPROVALS + "/") else ""
+        if approval_id and "/" not in approval_id:
+            return await self._decide(exchange, unquote(approval_id))
         if self._hosted and path.startswith(RUNS) and path.endswith(_RESUME):
             return await self._resume(exchange, unquote(path[len(RUNS) : -len(_RESUME)]))
         return None

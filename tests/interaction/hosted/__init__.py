@@ -1,0 +1,1 @@
+"""The hosted profile: what its callers are promised, clause by clause."""
