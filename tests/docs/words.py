@@ -48,6 +48,7 @@ KEYS: Mapping[str, str] = {
     "hosted.observers.window": "How long one of them lasts.",
     "tenants.T.features": "What the tenant has beyond the open surfaces: `agent_api`, to call hosted agents.",
     "tenants.T.principals.P.workspaces": "The workspaces that the principal is granted.",
+    "tenants.T.principals.P.sources": "The sources of data that the principal is granted.",
     "tenants.T.principals.P.tokens": "The tokens that stand for the principal.",
     "tenants.T.principals.P.tokens.scopes": "The scopes that the token has.",
     "tenants.T.principals.P.tokens.env": "The environment variable that holds the token. Either this or `file`.",
