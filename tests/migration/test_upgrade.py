@@ -40,7 +40,7 @@ def test_an_upgrade_keeps_every_row_and_a_copy_of_the_store_as_it_was(old: Path,
     done = upgrade(old, copy, silent)
     assert (done.before, done.schema, done.backup) == (number, NEWEST, copy)
     assert number_of(old) == NEWEST
-    assert rows_of(old, list(before)) == before
+    assert rows_of(old, before) == before
     assert number_of(copy) == number
     assert schema_of(copy) == schema
     assert rows_of(copy) == before
@@ -158,5 +158,5 @@ def test_an_upgrade_that_was_killed_anywhere_left_all_or_nothing(old: Path, tmp_
     # Killed before each statement of the migration at least, and in the end either after its commit or not at all.
     assert killed > len([statement for step in migrations()[number:] for statement in step.statements()])
     assert died_after in (0, -signal.SIGKILL)
-    assert rows_of(old, list(before)) == before
+    assert rows_of(old, before) == before
     assert upgrade(old, tmp_path / "last.db", silent).schema == NEWEST
