@@ -57,7 +57,9 @@ def rows_of(file: Path, before: Rows | None = None) -> Rows:
         named = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         names = [name for (name,) in store.execute(named)] if before is None else list(before)
         found = {
-            name: store.execute(f"SELECT * FROM {name}").fetchall() for name in names if name != "server"
+            name: store.execute(f"SELECT * FROM {name}").fetchall()  # noqa: S608
+            for name in names
+            if name != "server"
         }
     if before is None:
         return found
