@@ -441,8 +441,7 @@ def _check_values(config: Config, source: str) -> None:
         config.retention.ages()
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
-        seconds(config.hosted.deadline, "hosted.deadline")
-        seconds(config.hosted.observers.window, "hosted.observers.window")
+        _check_hosted(config.hosted)
         if config.hosted.enabled and not config.tenants:
             raise ConfigError(
                 "hosted.enabled: nobody could call hosted agents; name tenants in [tenants.NAME]"
@@ -488,6 +487,20 @@ def _check_limits(limits: Limits) -> None:
         raise ConfigError("limits.body must be at least 1024 bytes")
     if limits.failed_auth < 1:
         raise ConfigError("limits.failed_auth must be at least 1")
+
+
+def _check_hosted(hosted: Hosted) -> None:
+    for key, text in (("deadline", hosted.deadline), ("observers.window", hosted.observers.window)):
+        if seconds(text, f"hosted.{key}") <= 0:
+            raise ConfigError(f'hosted.{key} must be longer than "0s"')
+    bounds = hosted.observers
+    for key, most in (
+        ("global", bounds.everybody),
+        ("tenant", bounds.tenant),
+        ("principal", bounds.principal),
+    ):
+        if most < 1:
+            raise ConfigError(f"hosted.observers.{key} must be at least 1")
 
 
 def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:

@@ -41,5 +41,11 @@ def check(
     if oidc is not None:
         where = f"at {oidc.jwks_url}" if oidc.jwks_url else "found by its discovery document"
         print(f"issuer: {oidc.issuer}, of tokens for {oidc.audience}; its keys are {where}")
+    if settings.hosted.enabled:
+        hosted = [agent_id for agent_id, table in settings.agents.items() if table.workspace]
+        print(
+            f"hosted profile: on, for {', '.join(hosted) or 'no agent, because none has a workspace'}; "
+            "on SQLite and the embedded engine, not on PostgreSQL and Temporal"
+        )
     for agent in agents:
         print(f"agent {agent.id}: {agent.name}, from {agent.place}")

@@ -113,6 +113,12 @@ async def _twice(run: Run, rest: str) -> str:
     return f"{(await run.ask('First?')).text} and {(await run.ask('Second?')).text}"
 
 
+async def _patient(run: Run, path: str) -> str:
+    """Ask, and go on until a file is there."""
+    await run.ask("Now?")
+    return await _hold(run, path)
+
+
 async def _uses(run: Run, rest: str) -> str:
     """Use sources, given as a list with commas, and give what comes from them."""
     for source in rest.split(","):

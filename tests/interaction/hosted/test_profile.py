@@ -1,0 +1,60 @@
+"""The profile as its operator sees it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.paths import SOURCE
+from tests.interaction.hosted.callers import TOKENS
+from tests.interaction.hosted.conftest import AGENTS, HOSTED, TENANTS
+from tests.interaction.hosted.requirements import covers
+
+
+def checked(folder: Path, config: str) -> subprocess.CompletedProcess[str]:
+    """What `dragoman check` says of a configuration."""
+    file = folder / "dragoman.toml"
+    file.write_text(config, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", "check", "--config", str(file)],
+        cwd=folder,
+        env={"PYTHONPATH": str(SOURCE), **TOKENS},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@covers("profile.store", "profile.off", "profile.workspace")
+def test_checking_a_configuration_says_whom_the_profile_serves_and_on_what(tmp_path: Path) -> None:
+    on = checked(tmp_path, HOSTED + AGENTS + TENANTS)
+    assert on.returncode == 0, on.stderr
+    (line,) = [line for line in on.stdout.splitlines() if line.startswith("hosted profile:")]
+    assert line == (
+        "hosted profile: on, for demo, second, probe, bare, mixed, vault, theirs, plain; "
+        "on SQLite and the embedded engine, not on PostgreSQL and Temporal"
+    )
+    off = checked(tmp_path, AGENTS + TENANTS)
+    assert (off.returncode, "hosted profile" in off.stdout) == (0, False)
+
+
+@covers("profile.off")
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ("[hosted]\nenabled = true\n", "hosted.enabled"),
+        ('[hosted]\nenabled = true\ndeadline = "soon"\n', "hosted.deadline"),
+        ('[hosted]\nenabled = true\ndeadline = "0s"\n', "hosted.deadline"),
+        ('[hosted]\nenabled = true\nobservers = { window = "x" }\n', "hosted.observers.window"),
+        ('[hosted]\nenabled = true\nobservers = { window = "0s" }\n', "hosted.observers.window"),
+        ("[hosted]\nenabled = true\nobservers = { principal = 0 }\n", "hosted.observers.principal"),
+        ("[hosted]\nenabled = true\nobservers = { global = -1 }\n", "hosted.observers.global"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_its_key(tmp_path: Path, config: str, key: str) -> None:
+    rest = AGENTS + TENANTS if key != "hosted.enabled" else ""
+    said = checked(tmp_path, config + rest)
+    assert said.returncode == 2
+    assert key in said.stderr, said.stderr
