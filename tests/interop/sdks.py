@@ -28,13 +28,21 @@ class Sdk:
     def __str__(self) -> str:
         return f"{self.environment} {self.binding}"
 
-    def drive(self, server_url: str, *scenarios: str, agent: str = "demo") -> "Report":
-        """Run scenarios of the driver (its standard ones if none is named) against one agent of the server."""
-        agent_url = f"{server_url}/agents/{agent}"
-        environment = ClientEnvironment(self.environment)
-        return Report(
-            self, server_url, environment.run_driver(self.script, agent_url, self.binding, *scenarios)
+    def drive(
+        self, server_url: str, *scenarios: str, agent: str = "demo", below: str = "/agents", bearer: str = ""
+    ) -> "Report":
+        """Run scenarios of the driver (its standard ones if none is named) against one agent of the server.
+
+        `below` is where the server's agents stand, and `bearer` a token for all requests.
+        """
+        seen = ClientEnvironment(self.environment).run_driver(
+            self.script,
+            f"{server_url}{below}/{agent}",
+            self.binding,
+            *scenarios,
+            environment={"AGENT_BEARER": bearer} if bearer else None,
         )
+        return Report(self, server_url, seen)
 
 
 @dataclass(frozen=True)

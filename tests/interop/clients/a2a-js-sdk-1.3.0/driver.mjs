@@ -3,7 +3,7 @@
  *
  *     node driver.mjs AGENT_URL JSONRPC|HTTP+JSON[@VERSION] [SCENARIO[=VALUE] ...]
  *
- * The scenarios, their names and the shape of what they report are those of ../a2a-sdk/driver.py.
+ * The scenarios, their names and the shape of what they report are those of ../a2a-sdk/driver.py, and so is AGENT_BEARER.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -30,6 +30,7 @@ const calls = new Set();
 
 async function fetchImpl(input, init) {
   const request = new Request(input, init);
+  if (process.env.AGENT_BEARER) request.headers.set('Authorization', `Bearer ${process.env.AGENT_BEARER}`);
   calls.add(`${request.method} ${new URL(request.url).pathname}`);
   return fetch(request);
 }
@@ -107,6 +108,23 @@ async function listing() {
   };
 }
 
+/** As `listing`, where contexts are given out by the server: all that this caller has is listed. */
+async function ownListing() {
+  const sent = [];
+  for (const text of ['one', 'two', 'fail', 'three', 'four']) sent.push(await sendTask(text));
+  const pages = [await list({ pageSize: 2 })];
+  while (pages.at(-1).nextPageToken && pages.length < 9) {
+    pages.push(await list({ pageSize: 2, pageToken: pages.at(-1).nextPageToken }));
+  }
+  return {
+    sent: sent.map((task) => task.id),
+    pages,
+    failed: await list({ status: 'TASK_STATE_FAILED' }),
+    with_artifacts: await list({ includeArtifacts: true }),
+    'of one context': await list({ contextId: sent[1].contextId }),
+  };
+}
+
 async function cancel() {
   const running = await sendTask('slow 30', { now: true });
   const started = performance.now();
@@ -177,6 +195,7 @@ const STANDARD = {
 };
 const SCENARIOS = {
   ...STANDARD,
+  own_listing: ownListing,
   /** Markdown goes as a file's bytes, everything else as text. */
   digest: (path) => (path.endsWith('.md')
     ? sendParts([{ raw: readFileSync(path).toString('base64'), mediaType: 'text/markdown', filename: basename(path) }])

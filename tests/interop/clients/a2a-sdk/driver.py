@@ -2,7 +2,8 @@
 
     driver.py AGENT_URL JSONRPC|HTTP+JSON[@VERSION] [SCENARIO[=VALUE] ...]
 
-With a protocol version, such as 0.3, the client is given the card with the interfaces of that version alone.
+With a protocol version, such as 0.3, the client is given the card with the interfaces of that version alone. The
+variable AGENT_BEARER is a token to send with every request.
 Without scenarios every one that needs no value runs, all at the same time over shared clients. A scenario that raises
 is reported as {"raised": traceback}; judging what the others saw is the test's business. Messages are given in the
 SDK's own dict form (ProtoJSON). The same script drives a2a-sdk 1.2.2 and 1.3.0.
@@ -10,6 +11,7 @@ SDK's own dict form (ProtoJSON). The same script drives a2a-sdk 1.2.2 and 1.3.0.
 
 import asyncio
 import json
+import os
 import sys
 import time
 import traceback
@@ -35,7 +37,11 @@ class Caller:
         self.agent_url = agent_url
         self.binding, _, self.version = binding.partition("@")
         self.calls: set[str] = set()
-        self.http = httpx.AsyncClient(event_hooks={"request": [self._note]})
+        bearer = os.environ.get("AGENT_BEARER")
+        self.http = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {bearer}"} if bearer else {},
+            event_hooks={"request": [self._note]},
+        )
 
     async def _note(self, request: httpx.Request) -> None:
         self.calls.add(f"{request.method} {request.url.path}")
@@ -142,6 +148,23 @@ async def listing(caller: Caller, _: str) -> Any:
     }
 
 
+async def own_listing(caller: Caller, _: str) -> Any:
+    """As `listing`, where contexts are given out by the server: all that this caller has is listed."""
+    sent = [await caller.send_task(text) for text in ("one", "two", "fail", "three", "four")]
+    pages, token = [], ""
+    while not pages or token:
+        pages.append(await caller.list(page_size=2, page_token=token))
+        token = pages[-1].get("nextPageToken", "")
+        assert len(pages) < 9, "the pages never end"
+    return {
+        "sent": [task["id"] for task in sent],
+        "pages": pages,
+        "failed": await caller.list(status=a2a.TASK_STATE_FAILED),
+        "with_artifacts": await caller.list(include_artifacts=True),
+        "of one context": await caller.list(context_id=sent[1]["contextId"]),
+    }
+
+
 async def cancel(caller: Caller, _: str) -> Any:
     running = await caller.send_task("slow 30", now=True)
     started = time.monotonic()
@@ -244,7 +267,9 @@ STANDARD = (
     card, echo, return_immediately, stream_chunks, stream_progress, history, listing, cancel, subscribe, errors,
     bare_message, same_context, repeat, outcomes, artifacts,
 )  # fmt: skip
-SCENARIOS = {scenario.__name__: scenario for scenario in (*STANDARD, parts, digest, leave, recall)}
+SCENARIOS = {
+    scenario.__name__: scenario for scenario in (*STANDARD, own_listing, parts, digest, leave, recall)
+}
 
 
 def user_message(part: a2a.Part, **ids: str) -> a2a.Message:
