@@ -28,7 +28,19 @@ TOKENS: Mapping[str, str] = MappingProxyType(
         name: f"{name.lower().replace('_', '-')}-token-Zm9vYmFyLXNlY3JldA"
         for name in (
             *("ALICE", "ALICE_READ", "ALICE_WRITE", "ALICE_MUTE", "ALICE_LIKE", "ALICE_STAR", "ALICE_STARS"),
-            *("ALICE_ADMIN", "ALICE_NOTHING", "BOB", "CAROL", "DORA", "ERIN", "GINA", "PAT", "TWIN"),
+            *(
+                "ALICE_ADMIN",
+                "ALICE_NOTHING",
+                "BOB",
+                "CAROL",
+                "DORA",
+                "ERIN",
+                "FAYE",
+                "HUGO",
+                "GINA",
+                "PAT",
+                "TWIN",
+            ),
         )
     }
 )

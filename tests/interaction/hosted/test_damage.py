@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.harness.polling import until
@@ -58,6 +59,12 @@ class Damage:
                 connection.execute(
                     "UPDATE event SET payload = ? WHERE task_id = ? AND seq = ?", (changed, task_id, seq)
                 )
+
+
+@pytest.fixture
+def alice(client: httpx2.Client, server: ServerProcess) -> Hosted:
+    """Somebody whose listings are of no use to other tests afterwards."""
+    return Hosted(client, server.url, who="FAYE")
 
 
 @pytest.fixture

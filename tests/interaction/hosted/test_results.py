@@ -166,7 +166,7 @@ def test_what_is_too_large_without_any_history_is_an_error_and_can_be_cancelled(
 
 @covers("json.pages", "list.artifacts")
 def test_a_page_of_large_results_holds_fewer_tasks_and_goes_on(alice: Hosted) -> None:
-    mine = alice.by("ERIN").to("probe")
+    mine = alice.by("HUGO").to("probe")
     sizes = [300_000, 300_000, 500_000, 900_000, 1_000_000]
     tasks = [sent(mine, f"text {size}")["id"] for size in sizes]
     found: list[str] = []
