@@ -27,12 +27,12 @@ demo = Agent(
             id="words",
             name="Driving words",
             description=(
-                "slow [seconds], stream [chunks], big [KiB], ask [question], auth [text], fail, reject, crash, "
-                "message, file, data: each makes the agent answer in that way. After ask and auth it waits for "
-                "your next message to the task."
+                "slow [seconds], stream [chunks], big [KiB], ask [question], auth [text], approve [action], fail, "
+                "reject, crash, message, file, data: each makes the agent answer in that way. After ask and auth it "
+                "waits for your next message to the task, after approve for a decision over the approval API."
             ),
             tags=("demo", "test"),
-            examples=("slow 3", "stream 5", "big 64", "ask", "message hello", "file", "data"),
+            examples=("slow 3", "stream 5", "big 64", "ask", "approve", "message hello", "file", "data"),
         ),
     ],
 )

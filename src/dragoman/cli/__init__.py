@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from dragoman.cli import agents, backup, card, check, migrate, send, serve, tasks
+from dragoman.cli import agents, approvals, backup, card, check, migrate, send, serve, tasks
 
 app = typer.Typer(
     name="dragoman",
@@ -22,6 +22,7 @@ app.command("card")(card.card)
 app.command("backup")(backup.backup)
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(tasks.app, name="tasks")
+app.add_typer(approvals.app, name="approvals")
 
 
 def _version(wanted: bool) -> None:

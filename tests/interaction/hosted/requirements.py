@@ -117,6 +117,7 @@ approval.evidence        | - | H 6         | who may not see a run does not see 
 approval.unserved        | - | H 7         | approvals of agents that are not served any more are not there
 approval.open            | - | H 7         | the approval API serves open agents too, whether or not the profile is on
 approval.pages           | - | H 7         | approvals come in pages
+approval.command         | - | H 7         | the command shows what would be done and decides exactly that
 resume.input             | - | B approval  | a run that asks is INPUT_REQUIRED and goes on with the text of a resumption
 resume.authorization     | - | H 7         | so does one that asks for an authorization
 resume.once              | - | H 7         | the same text under one id is given once
