@@ -1,22 +1,14 @@
 """Building a server: the only place where concrete classes meet."""
 
 import asyncio
-import contextlib
 import copy
-import gc
-import logging
-import math
 import os
-import signal
-import socket
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
-import uvicorn
 import uvloop
 from msgspec import structs
 
@@ -29,18 +21,16 @@ from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import FixedEndpoints
-from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.pipeline import Pipeline
-from dragoman.callers import verifier_of
+from dragoman.callers import registry_of, verifier_of
 from dragoman.cards import CardFile, combined, interfaces
 from dragoman.cards.build import JSON_RPC
 from dragoman.config import (
     AgentTable,
     Config,
     ConfigError,
-    TokenRef,
     durations,
     host_and_port,
     is_loopback,
@@ -53,19 +43,15 @@ from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
-from dragoman.identity import Credential, Failures, Gate, Registry, hash_token
-from dragoman.identity.tokens import SHORTEST
-from dragoman.model import AgentInterface, Principal, Received, Resumed, TaskState
+from dragoman.identity import Failures, Gate
+from dragoman.model import AgentInterface, Received, Resumed, TaskState
 from dragoman.model.errors import Unavailable
-from dragoman.model.principal import rights_of
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
-from dragoman.stores.sqlite import SqliteStore, StoreBusy
+from dragoman.stores.sqlite import SqliteStore
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
-
-_LOG = logging.getLogger("dragoman.server")
 
 FAILURES_PER_SECOND = 0.2
 """Credentials that are not good, by address: so many a second in the long run."""
@@ -142,46 +128,6 @@ def _check_ids(agents: Sequence[Agent]) -> None:
         if agent.id in places:
             raise AgentError(f"{agent.place}: the agent id {agent.id!r} is taken by {places[agent.id]}")
         places[agent.id] = agent.place
-
-
-def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
-    """Return who may call by the configuration; tokens are read from where it says they are.
-
-    Raises:
-        ConfigError: a token is missing, too short, or given twice.
-    """
-    tokens: dict[bytes, Credential] = {}
-    workspaces: dict[tuple[str, str], tuple[str, ...]] = {}
-    sources: dict[tuple[str, str], tuple[str, ...]] = {}
-    for tenant, table in config.tenants.items():
-        for name, who in table.principals.items():
-            workspaces[tenant, name], sources[tenant, name] = who.workspaces, who.sources
-            for index, ref in enumerate(who.tokens):
-                place = f"tenants.{tenant}.principals.{name}.tokens[{index}]"
-                hashed = hash_token(_token(ref, place, environment))
-                if hashed in tokens:
-                    raise ConfigError(f"{place}: this token is in the configuration already")
-                tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes)))
-    features = {name: table.features for name, table in config.tenants.items()}
-    return Registry(features, tokens, workspaces, sources)
-
-
-def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:
-    if ref.env:
-        token = environment.get(ref.env, "").strip()
-        where = f"the environment variable {ref.env}"
-    else:
-        where = ref.file
-        try:
-            token = Path(ref.file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{place}: {ref.file} cannot be read: {error}") from error
-    if len(token) < SHORTEST:
-        raise ConfigError(
-            f"{place}: {where} holds {'no token' if not token else 'a token that can be guessed'}; "
-            f"a token has {SHORTEST} characters or more"
-        )
-    return token
 
 
 def database_path(config: Config, data: Path) -> Path:
@@ -450,160 +396,3 @@ def _default(config: Config, agents: Sequence[Agent]) -> str | None:
         if table.default:
             return agent_id
     return agents[0].id if len(agents) == 1 else None
-
-
-Started = Callable[[str, Sequence[Agent], Path], None]
-
-
-async def serve(
-    config: Config,
-    files: Sequence[Path],
-    *,
-    conformance: bool = False,
-    data: Path,
-    log: LogSink,
-    started: Started,
-) -> int:
-    """Serve until SIGINT or SIGTERM comes or the store is lost; return the exit code.
-
-    Args:
-        config: the configuration.
-        files: files of agents to serve beside those of the configuration.
-        conformance: whether to serve the conformance agents too.
-        data: the data folder.
-        log: where log lines go.
-        started: called once requests are answered, with the server's base URL, the agents and the store's path.
-
-    Raises:
-        ConfigError, AgentError, StoreError: it cannot start; the message says why.
-    """
-    host, port = check_listen(config)
-    agents = load_agents(config, files)
-    beside = conformance_agents(config, agents) if conformance else []
-    listener = _listen(host, port)
-    try:
-        local_url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
-        base_url = (config.server.public_url or local_url) + config.server.base_path
-        service = await _when_free(
-            lambda: Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
-        )
-        await service.start()
-        url = local_url + config.server.base_path
-        everyone = [*agents, *beside]
-        return await _run(service, listener, lambda: started(url, everyone, database_path(config, data)))
-    finally:
-        listener.close()
-
-
-async def _when_free(build: Callable[[], Service]) -> Service:
-    """Build a server as soon as nobody is writing to its store any more; until then it does not listen.
-
-    Raises:
-        StoreError, ConfigError: as `Service` does, but for a store that is locked.
-    """
-    told_at = -math.inf
-    while True:
-        try:
-            return build()
-        except StoreBusy as busy:
-            if time.monotonic() - told_at >= WAITING_SECONDS:
-                told_at = time.monotonic()
-                _LOG.warning("waiting: %s", busy)
-            await asyncio.sleep(0.1)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"cannot listen on {host}:{port}: {error.strerror}. Is another server there? --listen names another place"
-        ) from error
-    return listener
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn without its own signal handling, which would stop things in another order than ours."""
-
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_started = started
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and tell."""
-        await super().startup(sockets)
-        self._on_started()
-
-
-async def _run(service: Service, listener: socket.socket, started: Callable[[], None]) -> int:
-    """Answer requests until a signal comes or the store is lost, then stop in order; return the exit code."""
-    # What is there now stays: keep the garbage collector from walking over it again and again.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, 20, 20)
-    stop = asyncio.Event()
-
-    def on_signal() -> None:
-        if stop.is_set():
-            service.hurry()
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-    server = _Uvicorn(
-        uvicorn.Config(
-            service.asgi,
-            http=GuardedProtocol,
-            loop="uvloop",
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        ),
-        started,
-    )
-    serving = asyncio.create_task(server.serve([listener]))
-    reasons = [asyncio.create_task(stop.wait()), asyncio.create_task(service.lost.wait())]
-    await asyncio.wait([*reasons, serving], return_when=asyncio.FIRST_COMPLETED)
-    running = service.running()
-    _LOG.info("stopping: no new requests are taken; %d handlers may end within %s", running, service.drain)
-    if running and sys.stderr.isatty():
-        print(f"stopping once {running} running handlers have ended; again to stop now", file=sys.stderr)
-    server.should_exit = True
-    service.asgi.end_streams()
-    await service.stop()
-    server.force_exit = True
-    await serving
-    for reason in reasons:
-        reason.cancel()
-    return EXIT_LOST if service.lost.is_set() else 0
-
-
-GC_THRESHOLD = 10_000
-"""Allocations between two looks for garbage: requests leave almost no cycles behind."""
-
-WAITING_SECONDS = 30.0
-"""Seconds between two log lines about a store that cannot be taken yet."""
-
-KEEP_ALIVE_SECONDS = 75
-"""Seconds that an idle connection is kept: longer than proxies usually do, so that they are the ones to close."""
-
-EXIT_LOST = 1
-"""The exit code of a server whose store another one has taken over."""

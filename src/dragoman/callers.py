@@ -1,8 +1,54 @@
-"""Who may call by the configuration: what tells about the tokens of an issuer that it names."""
+"""Who may call by the configuration: its tokens, and what tells about those of an issuer that it names."""
+
+from collections.abc import Mapping
+from pathlib import Path
 
 from dragoman import __version__
-from dragoman.config import Oidc, seconds
-from dragoman.identity import Verifier
+from dragoman.config import Config, ConfigError, Oidc, TokenRef, seconds
+from dragoman.identity import Credential, Registry, Verifier, hash_token
+from dragoman.identity.tokens import SHORTEST
+from dragoman.model import Principal
+from dragoman.model.principal import rights_of
+
+
+def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
+    """Return who may call by the configuration; tokens are read from where it says they are.
+
+    Raises:
+        ConfigError: a token is missing, too short, or given twice.
+    """
+    tokens: dict[bytes, Credential] = {}
+    workspaces: dict[tuple[str, str], tuple[str, ...]] = {}
+    sources: dict[tuple[str, str], tuple[str, ...]] = {}
+    for tenant, table in config.tenants.items():
+        for name, who in table.principals.items():
+            workspaces[tenant, name], sources[tenant, name] = who.workspaces, who.sources
+            for index, ref in enumerate(who.tokens):
+                place = f"tenants.{tenant}.principals.{name}.tokens[{index}]"
+                hashed = hash_token(_token(ref, place, environment))
+                if hashed in tokens:
+                    raise ConfigError(f"{place}: this token is in the configuration already")
+                tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes)))
+    features = {name: table.features for name, table in config.tenants.items()}
+    return Registry(features, tokens, workspaces, sources)
+
+
+def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:
+    if ref.env:
+        token = environment.get(ref.env, "").strip()
+        where = f"the environment variable {ref.env}"
+    else:
+        where = ref.file
+        try:
+            token = Path(ref.file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{place}: {ref.file} cannot be read: {error}") from error
+    if len(token) < SHORTEST:
+        raise ConfigError(
+            f"{place}: {where} holds {'no token' if not token else 'a token that can be guessed'}; "
+            f"a token has {SHORTEST} characters or more"
+        )
+    return token
 
 
 def verifier_of(oidc: Oidc) -> Verifier:

@@ -23,6 +23,7 @@ ROOMS = [
     "protocol",
     "protocol/v0_3",
     "protocol/v1_0",
+    "serving",
     "stores",
     "telemetry",
 ]

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT, Struct
 
 from dragoman import config
 from dragoman.agents.agent import Agent
-from dragoman.app import FAILURES_PER_SECOND, KEEP_ALIVE_SECONDS
+from dragoman.app import FAILURES_PER_SECOND
 from dragoman.bindings.cors import PREFLIGHT_SECONDS
 from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
 from dragoman.cards.serve import MAX_AGE
@@ -26,6 +26,7 @@ from dragoman.protocol.pages import MAX_PAGE_BYTES
 from dragoman.protocol.protojson import MAX_DEPTH
 from dragoman.protocol.requests import LONGEST_ID, MAX_PARTS
 from dragoman.protocol.v1_0.errors import TABLE, codes
+from dragoman.serving import KEEP_ALIVE_SECONDS
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from tests.docs import commands, generations
 from tests.docs.authoring import agents_part

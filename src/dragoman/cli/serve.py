@@ -29,7 +29,7 @@ def serve(
     import msgspec
     import uvloop
 
-    from dragoman import app
+    from dragoman import app, serving
     from dragoman.agents import AgentError
     from dragoman.config import ConfigError, host_and_port
     from dragoman.stores.sqlite import StoreError
@@ -52,7 +52,7 @@ def serve(
 
     try:
         code = uvloop.run(
-            app.serve(
+            serving.serve(
                 settings,
                 files or [],
                 conformance=conformance,

@@ -1,0 +1,179 @@
+"""Serving: taking a place to listen at, answering until a signal comes, and stopping in order."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import math
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from dragoman.agents import Agent
+from dragoman.app import Service, check_listen, conformance_agents, database_path, load_agents
+from dragoman.bindings.guarded import GuardedProtocol
+from dragoman.config import Config, ConfigError
+from dragoman.stores.sqlite import StoreBusy
+from dragoman.telemetry.logs import LogSink
+
+_LOG = logging.getLogger("dragoman.server")
+
+GC_THRESHOLD = 10_000
+"""Allocations between two looks for garbage: requests leave almost no cycles behind."""
+
+WAITING_SECONDS = 30.0
+"""Seconds between two log lines about a store that cannot be taken yet."""
+
+KEEP_ALIVE_SECONDS = 75
+"""Seconds that an idle connection is kept: longer than proxies usually do, so that they are the ones to close."""
+
+EXIT_LOST = 1
+"""The exit code of a server whose store another one has taken over."""
+
+Started = Callable[[str, Sequence[Agent], Path], None]
+
+
+async def serve(
+    config: Config,
+    files: Sequence[Path],
+    *,
+    conformance: bool = False,
+    data: Path,
+    log: LogSink,
+    started: Started,
+) -> int:
+    """Serve until SIGINT or SIGTERM comes or the store is lost; return the exit code.
+
+    Args:
+        config: the configuration.
+        files: files of agents to serve beside those of the configuration.
+        conformance: whether to serve the conformance agents too.
+        data: the data folder.
+        log: where log lines go.
+        started: called once requests are answered, with the server's base URL, the agents and the store's path.
+
+    Raises:
+        ConfigError, AgentError, StoreError: it cannot start; the message says why.
+    """
+    host, port = check_listen(config)
+    agents = load_agents(config, files)
+    beside = conformance_agents(config, agents) if conformance else []
+    listener = _listen(host, port)
+    try:
+        local_url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+        base_url = (config.server.public_url or local_url) + config.server.base_path
+        service = await _when_free(
+            lambda: Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
+        )
+        await service.start()
+        url = local_url + config.server.base_path
+        everyone = [*agents, *beside]
+        return await _run(service, listener, lambda: started(url, everyone, database_path(config, data)))
+    finally:
+        listener.close()
+
+
+async def _when_free(build: Callable[[], Service]) -> Service:
+    """Build a server as soon as nobody is writing to its store any more; until then it does not listen.
+
+    Raises:
+        StoreError, ConfigError: as `Service` does, but for a store that is locked.
+    """
+    told_at = -math.inf
+    while True:
+        try:
+            return build()
+        except StoreBusy as busy:
+            if time.monotonic() - told_at >= WAITING_SECONDS:
+                told_at = time.monotonic()
+                _LOG.warning("waiting: %s", busy)
+            await asyncio.sleep(0.1)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen on {host}:{port}: {error.strerror}. Is another server there? --listen names another place"
+        ) from error
+    return listener
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its own signal handling, which would stop things in another order than ours."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = started
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and tell."""
+        await super().startup(sockets)
+        self._on_started()
+
+
+async def _run(service: Service, listener: socket.socket, started: Callable[[], None]) -> int:
+    """Answer requests until a signal comes or the store is lost, then stop in order; return the exit code."""
+    # What is there now stays: keep the garbage collector from walking over it again and again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 20, 20)
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            service.hurry()
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    server = _Uvicorn(
+        uvicorn.Config(
+            service.asgi,
+            http=GuardedProtocol,
+            loop="uvloop",
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        ),
+        started,
+    )
+    serving = asyncio.create_task(server.serve([listener]))
+    reasons = [asyncio.create_task(stop.wait()), asyncio.create_task(service.lost.wait())]
+    await asyncio.wait([*reasons, serving], return_when=asyncio.FIRST_COMPLETED)
+    running = service.running()
+    _LOG.info("stopping: no new requests are taken; %d handlers may end within %s", running, service.drain)
+    if running and sys.stderr.isatty():
+        print(f"stopping once {running} running handlers have ended; again to stop now", file=sys.stderr)
+    server.should_exit = True
+    service.asgi.end_streams()
+    await service.stop()
+    server.force_exit = True
+    await serving
+    for reason in reasons:
+        reason.cancel()
+    return EXIT_LOST if service.lost.is_set() else 0
