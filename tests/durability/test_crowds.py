@@ -154,7 +154,7 @@ async def test_a_crowd_of_observers_slows_nobody_down_and_sees_every_event(
     assert is_as_before(beside[-1], quiet), f"alone: {quiet}, beside them: {beside}"
     # As many streams end as the machine can write: it is busy, but not with them alone. It is measured only once,
     # so a disk that stalls has to fit in.
-    assert at_the_end.p99 < max(one.p99 for one in quiet) + 1.0
+    assert at_the_end.p99 < max(one.p99 for one in quiet) + 2.0
     server.store.check()
 
 
