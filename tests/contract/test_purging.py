@@ -35,6 +35,8 @@ from tests.contract.samples import (
 
 S = TaskState
 ALL = {state.name: HOUR for state in TERMINAL}
+AGED = HOUR + 1000
+"""What ended just now is older than an hour after so many milliseconds: at exactly an hour it is not."""
 NOTHING = {"task": 0, "event": 0, "journal": 0, "identity": 0, "counter": 0}
 
 
@@ -93,7 +95,7 @@ async def test_age_counts_from_the_end_of_a_task_not_from_its_beginning(
     home.shift_clock(100 * HOUR)
     await store.append(lease, [status(S.COMPLETED)])
     assert await purged(store, **ALL) == 0
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     assert await purged(store, **ALL) == 1
 
 
@@ -106,7 +108,7 @@ async def test_a_purged_task_is_not_found_and_nothing_of_it_is_left(
     await store.accept(acceptance(message(message_id="second", task_id=lease.task_id)))
     again = Lease(lease.task_id, 2)
     await store.append(again, [chunk("result"), status(S.COMPLETED)])
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     commits = recorded(store)
     assert await purged(store, **ALL) == 1
 
@@ -139,7 +141,7 @@ async def test_a_message_that_is_sent_again_after_its_task_was_purged_is_a_new_o
     await store.append(lease, [status(S.COMPLETED)])
     with pytest.raises(MessageIdConflict):
         await store.accept(acceptance(other))
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     await purged(store, **ALL)
     accepted = await store.accept(acceptance(other))
     assert not accepted.replayed
@@ -153,7 +155,7 @@ async def test_a_message_identity_that_belongs_to_another_task_is_left_alone(
     """The same messageId, accepted by request only: each time a task, and one of them has the identity."""
     first = await begun(store, sent=message("a", message_id="same"), idempotent=False)
     await store.append(first, [status(S.COMPLETED)])
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     second = await begun(store, sent=message("b", message_id="same"))
     assert await purged(store, **ALL) == 1
     accepted = await store.accept(acceptance(message("b", message_id="same")))
@@ -169,7 +171,7 @@ async def test_a_run_that_was_answered_with_a_bare_message_is_purged_too(
     failed = await begun(store, visible=False, deadline=60_000)
     home.shift_clock(61_000)
     await store.expire()
-    home.shift_clock(HOUR - 61_000)
+    home.shift_clock(AGED - 61_000)
     young = await answered(store)
     running = await begun(store, visible=False, deadline=1000 * HOUR)
     assert await purged(store, **ALL) == 1
@@ -185,7 +187,7 @@ async def test_the_tasks_of_every_scope_are_purged(store: TaskStore, home: Store
     scopes = (ALICE, OTHER_PRINCIPAL, OTHER_TENANT, OTHER_AGENT)
     for scope, state in itertools.product(scopes, TERMINAL):
         await brought_to(store, state, scope=scope)
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     for scope in scopes:
         await begun(store, scope=scope)
     assert await purged(store, thorough=False, **ALL) == 16
@@ -200,7 +202,7 @@ async def test_totals_stay_right_while_tasks_are_purged_and_others_are_sent(
     for number in range(60):
         state = TERMINAL[number % 4]
         await brought_to(store, state, sent=message(context_id=contexts[number % 3]))
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     moving = [await begun(store, sent=message(context_id=contexts[number % 3])) for number in range(30)]
 
     async def live(lease: Lease, number: int) -> None:
@@ -228,13 +230,13 @@ async def test_a_context_whose_tasks_are_all_gone_leaves_no_rows_and_can_begin_a
 ) -> None:
     for _ in range(3):
         await brought_to(store, S.COMPLETED, sent=message(context_id="talk"))
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     waiting = await begun(store, sent=message(context_id="talk"))
     assert await purged(store, **ALL) == 3
     assert home.left()["counter"] == 1
     assert (await one_page(store, filters(context_id="talk"))).total == 1
     await store.cancel(ALICE, waiting.task_id)
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     assert await purged(store, **ALL) == 1
     assert home.left() == NOTHING
     for expected in (1, 2):
@@ -250,7 +252,7 @@ async def test_a_hidden_run_of_a_context_that_was_emptied_shows_and_counts(
     hidden = [
         await begun(store, visible=False, sent=message(context_id="talk"), deadline=100 * HOUR) for _ in "ab"
     ]
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     assert await purged(store, **ALL) == 1
     for count, lease in enumerate(hidden, 1):
         await store.append(lease, [status(S.WORKING)], reveal=True)
@@ -263,7 +265,7 @@ async def test_a_listing_goes_on_though_tasks_are_purged_between_its_pages(
     store: TaskStore, home: StoreHome
 ) -> None:
     old = [await brought_to(store, S.COMPLETED) for _ in range(10)]
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     young = [await brought_to(store, S.COMPLETED) for _ in range(5)]
     first = await one_page(store, filters(), size=8)
     assert await purged(store, **ALL) == 10
@@ -290,7 +292,7 @@ async def test_a_large_task_is_gone_at_once_and_its_remains_step_by_step(
     for one in entries:
         await store.record(lease, one)
     await store.append(lease, [status(S.COMPLETED)])
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     step = await store.purge({S.COMPLETED: HOUR}, "")
     assert (step.tasks, bool(step.place)) == (1, True)
     assert home.left()["event"] > 1000
@@ -323,7 +325,7 @@ async def test_what_is_left_of_a_large_task_is_deleted_by_the_next_server(
     for _ in range(20):
         await store.append(lease, [chunk("x", append=True) for _ in range(100)])
     await store.append(lease, [status(S.COMPLETED)])
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     await store.purge({S.COMPLETED: HOUR}, "")
     assert home.left()["event"] > 0
     store = home.open()
@@ -333,7 +335,7 @@ async def test_what_is_left_of_a_large_task_is_deleted_by_the_next_server(
 
 async def test_every_step_is_short_however_much_there_is_to_do(store: TaskStore, home: StoreHome) -> None:
     await asyncio.gather(*(brought_to(store, S.COMPLETED) for _ in range(600)))
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     steps, place = [], ""
     while not steps or place:
         step = await store.purge({S.COMPLETED: HOUR}, place)
@@ -347,7 +349,7 @@ async def test_a_place_may_be_gone_on_from_though_what_it_named_is_gone(
     store: TaskStore, home: StoreHome
 ) -> None:
     await asyncio.gather(*(brought_to(store, S.COMPLETED) for _ in range(400)))
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     step = await store.purge({S.COMPLETED: HOUR}, "")
     assert step.place
     rest = await purged(store, completed=HOUR)
@@ -360,7 +362,7 @@ async def test_a_server_that_was_passed_over_purges_nothing(tmp_path_factory: py
     frozen = home.open()
     for _ in range(5):
         await brought_to(frozen, S.COMPLETED)
-    home.shift_clock(HOUR)
+    home.shift_clock(AGED)
     taker = SqliteStore(home.path, lease=15.0, on_lost=lambda: None)
     with pytest.raises(Unavailable):
         await frozen.purge({S.COMPLETED: 60_000}, "")

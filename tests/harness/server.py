@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.harness.paths import SOURCE
+from tests.harness.polling import until
 
 _LISTENING = re.compile(r"listening on (http://127\.0\.0\.1:\d+)")
 START_SECONDS = 20.0
@@ -134,8 +135,14 @@ class ServerProcess:
         self.start(listen=listen)
 
     def stop_process(self) -> None:
-        """Freeze the server (SIGSTOP): it keeps its sockets and locks and does nothing."""
+        """Freeze the server (SIGSTOP): it keeps its sockets and locks and does nothing once this returns."""
         os.kill(self.pid, signal.SIGSTOP)
+        # A thread on another processor, or one that waits for the disk, goes on for a moment.
+        until(self._is_stopped, what="every thread of the server is stopped")
+
+    def _is_stopped(self) -> bool:
+        stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
     def continue_process(self) -> None:
         """Let a frozen server run on (SIGCONT)."""
