@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.gateway.ports import Lease, TaskStore
-from dragoman.model import Reply, StatusChange, TaskState
+from dragoman.model import Reply, StatusChange, TaskFold, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, TaskNotFound
 from dragoman.model.ids import new_id
 from dragoman.model.speech import agent_message
@@ -13,6 +13,7 @@ from tests.contract.homes import StoreHome
 from tests.contract.samples import (
     ALICE,
     HOUR,
+    OTHER_TENANT,
     TERMINAL,
     acceptance,
     begun,
@@ -213,3 +214,44 @@ async def test_begin_work_moves_what_is_submitted_and_leaves_the_rest(store: Tas
     assert (await store.read(ALICE, stale.task_id)).task().status.state is S.SUBMITTED
     await asyncio.gather(store.begin_work([fresh]), store.begin_work([]))
     assert len(await store.events(fresh.task_id, 0)) == 2
+
+
+async def test_a_task_is_read_as_it_stood_at_any_of_its_events(store: TaskStore) -> None:
+    lease = await begun(store)
+    await store.append(lease, [status(S.WORKING, "one"), chunk("a"), chunk("b", append=True)])
+    await store.append(lease, [status(S.WORKING, "two"), status(S.COMPLETED)])
+    events = await store.events(lease.task_id, 0)
+    for until in range(1, len(events) + 3):
+        stood = TaskFold(lease.task_id, events[0].context_id)
+        stood.apply_all(events[:until])
+        read = await store.read(ALICE, lease.task_id, until=until)
+        assert (read.seq, read.task()) == (min(until, len(events)), stood.task())
+    with pytest.raises(TaskNotFound):
+        await store.read(OTHER_TENANT, lease.task_id, until=1)
+
+
+@pytest.mark.parametrize("count", [400, 3000])
+async def test_a_task_of_many_events_is_read_like_any_other(store: TaskStore, count: int) -> None:
+    """Also at once, by many, and while it grows."""
+    lease = await begun(store)
+    for first in range(0, count, 200):
+        await store.append(lease, [chunk(f"{first + number} ", append=True) for number in range(200)])
+    whole = "".join(f"{number} " for number in range(count))
+
+    async def grow() -> None:
+        for _ in range(20):
+            await store.append(lease, [chunk("!", append=True)])
+
+    reads = [store.read(ALICE, lease.task_id) for _ in range(10)]
+    logs = [store.events(lease.task_id, after) for after in (0, 1, count // 2, count)]
+    pages = [one_page(store, filters(), history_length=10, artifacts=True) for _ in range(3)]
+    folds, events, listed, _ = await asyncio.gather(
+        asyncio.gather(*reads), asyncio.gather(*logs), asyncio.gather(*pages), grow()
+    )
+    for task in (*(fold.task() for fold in folds), *(page.tasks[0] for page in listed)):
+        (artifact,) = task.artifacts or ()
+        text = "".join(part.text for part in artifact.parts)
+        assert text.rstrip("!") == whole and len(text) - len(whole) <= 20
+    for after, log in zip((0, 1, count // 2, count), events, strict=True):
+        assert [event.seq for event in log] == list(range(after + 1, after + 1 + len(log)))
+        assert after + len(log) > count

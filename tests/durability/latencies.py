@@ -48,7 +48,7 @@ async def measured(http: httpx2.AsyncClient, *, sends: int = SENDS) -> Latencies
     return Latencies(took[math.ceil(len(took) * 0.99) - 1], max(health))
 
 
-def is_as_before(now: Latencies, quiet: list[Latencies]) -> bool:
+def is_as_before(now: Latencies, quiet: list[Latencies], *, floor: float = FLOOR) -> bool:
     """Whether callers waited at most twice as long as before, and /healthz was quick."""
     before = max(latencies.p99 for latencies in quiet)
-    return now.p99 <= max(2 * before, before + FLOOR) and now.slowest_health < 0.25
+    return now.p99 <= max(2 * before, before + floor) and now.slowest_health < 0.25

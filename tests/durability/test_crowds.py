@@ -7,9 +7,14 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from dragoman.model import Scope, TaskState
+from dragoman.stores.sqlite import SqliteStore
+from tests.contract.samples import begun as store_begun
+from tests.contract.samples import chunk, message, status
 from tests.durability.callers import Frame, Sent, client, send, state_of, subscription, texts
 from tests.durability.dialects import HTTP
 from tests.durability.latencies import Latencies, is_as_before, measured
@@ -112,6 +117,51 @@ async def see_read_on(reader: socket.socket) -> None:
             text += "".join(part["text"] for part in frame["artifactUpdate"]["artifact"]["parts"])
     assert text == "begins" + "".join(f"{piece:08}" * 16384 for piece in range(PIECES)) + "flood done"
     assert state_of(*frames) == "COMPLETED"
+
+
+BUSY_FLOOR = 0.1
+"""Seconds that a p99 may differ where the other core, if there is one, is busy for others."""
+EVENTS = 20_000
+SCOPE = Scope("local", "local", "worker")
+
+
+async def long_task(data: Path) -> str:
+    """Make a store with a finished task of many events; return its id."""
+    store = SqliteStore(data / "dragoman.db", lease=15.0, on_lost=lambda: None)
+    lease = await store_begun(store, sent=message(), scope=SCOPE)
+    for _ in range(EVENTS // 500):
+        await store.append(lease, [chunk("a piece ", append=True) for _ in range(500)])
+    await store.append(lease, [status(TaskState.COMPLETED)])
+    store.close()
+    return lease.task_id
+
+
+async def test_who_takes_up_the_stream_of_a_very_long_task_slows_nobody_down(server: LedgerServer) -> None:
+    """All its events are read for each of them, again and again; on the serving loop others waited seconds for it."""
+    task_id = await long_task(server.data)
+    server.start()
+    beside: list[Latencies] = []
+    taken_up = 0
+    async with client(server.url) as http:
+        await measured(http)
+        quiet = [await measured(http)]
+
+        async def take_up() -> None:
+            nonlocal taken_up
+            while len(beside) < TRIES:
+                frames = await subscription(http, "worker", task_id, last_event=EVENTS - 2)
+                assert [frame.id for frame in frames] == list(range(EVENTS - 1, EVENTS + 3))
+                taken_up += 1
+
+        readers = asyncio.gather(*(take_up() for _ in range(4)))
+        while len(beside) < TRIES:
+            beside.append(await measured(http))
+            if is_as_before(beside[-1], quiet, floor=BUSY_FLOOR):
+                break
+        beside += beside[-1:] * TRIES
+        await readers
+    assert taken_up >= 4
+    assert is_as_before(beside[-1], quiet, floor=BUSY_FLOOR), f"alone: {quiet}, beside them: {beside}"
 
 
 @pytest.mark.parametrize(

@@ -265,8 +265,12 @@ class TaskStore(Protocol):
         """Return approvals of a tenant that wait to be decided, oldest first, after the one with the id `after`."""
         ...
 
-    async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
-        """Return the fold of all events so far; with `hidden` also that of a task nobody may see yet.
+    async def read(
+        self, scope: Scope, task_id: str, *, hidden: bool = False, until: int | None = None
+    ) -> TaskFold:
+        """Return the fold of all events so far, or of those until a sequence number.
+
+        With `hidden` also that of a task nobody may see yet.
 
         Raises:
             TaskNotFound.

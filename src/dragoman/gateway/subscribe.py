@@ -66,11 +66,7 @@ class Subscriber:
     ) -> AsyncGenerator[StreamItem | None]:
         with observer:
             if after is not None:
-                earlier = TaskFold(fold.task_id, fold.context_id)
-                earlier.apply_all(
-                    event for event in await self._store.events(fold.task_id, 0) if event.seq <= after
-                )
-                fold = earlier
+                fold = await self._store.read(call.scope, fold.task_id, until=after)
                 observer.look_again()
             items = follow(
                 self._store,

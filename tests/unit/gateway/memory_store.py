@@ -165,11 +165,13 @@ class MemoryStore:
         self._tell(Commit([event], ()))
         return event
 
-    async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
+    async def read(
+        self, scope: Scope, task_id: str, *, hidden: bool = False, until: int | None = None
+    ) -> TaskFold:
         if self._scopes.get(task_id) != scope or not (hidden or task_id in self._visible):
             raise TaskNotFound(task_id)
         fold = TaskFold(task_id, self.logs[task_id][0].context_id)
-        fold.apply_all(self.logs[task_id])
+        fold.apply_all(self.logs[task_id][:until])
         return fold
 
     async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:

@@ -33,6 +33,11 @@ from dragoman.stores.sqlite.records import (
 PAGE_BYTES = 1024 * 1024
 """Stored bytes after which a page takes no further task."""
 
+
+class TooLong(Exception):
+    """There is more to read than was allowed for; nothing was read."""
+
+
 _Row = tuple[str, str, int, int, bytes]
 _STATES = [state.name.lower() for state in TaskState]
 
@@ -77,17 +82,31 @@ def known(connection: sqlite3.Connection, acceptance: Acceptance) -> Accepted | 
     return accepted_from_row(row, acceptance)
 
 
-def read(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold:
-    """See `TaskStore.read`."""
+def read(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    task_id: str,
+    hidden: bool,
+    until: int | None = None,
+    most: int | None = None,
+) -> TaskFold:
+    """See `TaskStore.read`.
+
+    Raises:
+        TooLong: it has more than `most` events.
+    """
     with snapshot(connection):
         row = connection.execute(
-            "SELECT context_id, visible FROM task WHERE id = ? AND scope_id ="
+            "SELECT context_id, visible, seq FROM task WHERE id = ? AND scope_id ="
             " (SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?)",
             (task_id, scope.tenant, scope.principal, scope.agent),
         ).fetchone()
         if row is None or not (row[1] or hidden):
             raise TaskNotFound(task_id)
-        return folded(task_id, row[0], _events(connection, task_id, row[0], 0))
+        last = row[2] if until is None else min(until, row[2])
+        if most is not None and last > most:
+            raise TooLong
+        return folded(task_id, row[0], _events(connection, task_id, row[0], 0, last))
 
 
 def peek(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold | None:
@@ -98,19 +117,29 @@ def peek(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: boo
         return None
 
 
-def events(connection: sqlite3.Connection, task_id: str, after: int) -> tuple[TaskEvent, ...]:
-    """See `TaskStore.events`."""
+def events(
+    connection: sqlite3.Connection, task_id: str, after: int, most: int | None = None
+) -> tuple[TaskEvent, ...]:
+    """See `TaskStore.events`.
+
+    Raises:
+        TooLong: they are more than `most`.
+    """
     with snapshot(connection):
-        row = connection.execute("SELECT context_id FROM task WHERE id = ?", (task_id,)).fetchone()
+        row = connection.execute("SELECT context_id, seq FROM task WHERE id = ?", (task_id,)).fetchone()
         if row is None:
             raise TaskNotFound(task_id)
-        return tuple(_events(connection, task_id, row[0], after))
+        if most is not None and row[1] - after > most:
+            raise TooLong
+        return tuple(_events(connection, task_id, row[0], after, row[1]))
 
 
-def _events(connection: sqlite3.Connection, task_id: str, context_id: str, after: int) -> Iterator[TaskEvent]:
+def _events(
+    connection: sqlite3.Connection, task_id: str, context_id: str, after: int, last: int
+) -> Iterator[TaskEvent]:
     rows = connection.execute(
-        "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? AND seq > ? ORDER BY seq",
-        (task_id, after),
+        "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? AND seq BETWEEN ? AND ? ORDER BY seq",
+        (task_id, after + 1, last),
     )
     return (event_from_row(task_id, context_id, row) for row in rows)
 

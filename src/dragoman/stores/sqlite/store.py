@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,6 +56,9 @@ TELL_SECONDS = 30.0
 _LOG = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
+LONG = 500
+"""Events that are read on the calling loop: a few milliseconds' worth."""
+
 CommitListener = Callable[[Commit], None]
 
 
@@ -91,6 +95,8 @@ class SqliteStore:
         self._on_lost = on_lost
         self._on_noticed = on_noticed or (lambda: None)
         self._threads = threading.local()
+        # One thread: more of them would only take turns with each other, and the serving loop's turn would come later.
+        self._long_reads = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._trouble = ""
         self._told_at = 0.0
         self._damage = ""
@@ -115,6 +121,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Finish what is being written and let the file go."""
+        self._long_reads.shutdown(wait=False, cancel_futures=True)
         self._writer.stop()
         self._ownership.release(self._connection)
         self._connection.close()
@@ -251,13 +258,15 @@ class SqliteStore:
         purged: Purged = await self._writer.run(lambda tx: purge.purge(tx, ages, place, thorough))
         return purged
 
-    async def read(self, scope: Scope, task_id: str, *, hidden: bool = False) -> TaskFold:
+    async def read(
+        self, scope: Scope, task_id: str, *, hidden: bool = False, until: int | None = None
+    ) -> TaskFold:
         """See `TaskStore.read`."""
-        return self._read(lambda db: queries.read(db, scope, task_id, hidden))
+        return await self._read_long(lambda db, most: queries.read(db, scope, task_id, hidden, until, most))
 
     async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
         """See `TaskStore.events`."""
-        return self._read(lambda db: queries.events(db, task_id, after))
+        return await self._read_long(lambda db, most: queries.events(db, task_id, after, most))
 
     async def page(
         self,
@@ -270,9 +279,14 @@ class SqliteStore:
         withheld: Callable[[str], bool] | None = None,
     ) -> TaskPage:
         """See `TaskStore.page`."""
-        return self._read(
-            lambda db: queries.page(db, filters, size, cursor, history_length, artifacts, withheld)
-        )
+
+        def read() -> TaskPage:
+            return self._read(
+                lambda db: queries.page(db, filters, size, cursor, history_length, artifacts, withheld)
+            )
+
+        # With whole tasks it may have to read a megabyte of events.
+        return await self._aside(read) if history_length or artifacts else read()
 
     async def use_source(self, lease: Lease, source: str) -> None:
         """See `TaskStore.use_source`."""
@@ -301,6 +315,16 @@ class SqliteStore:
     async def scopes(self) -> tuple[Scope, ...]:
         """See `TaskStore.scopes`."""
         return self._read(queries.scopes)
+
+    async def _read_long(self, query: Callable[[sqlite3.Connection, int | None], T]) -> T:
+        """Read something that may be long; in a thread if it is, so that nobody else on this loop waits for it."""
+        try:
+            return self._read(lambda db: query(db, LONG))
+        except queries.TooLong:
+            return await self._aside(lambda: self._read(lambda db: query(db, None)))
+
+    async def _aside(self, read: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._long_reads, read)
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         # On the calling loop, without a hop to a thread: an indexed read costs less than the hop.
