@@ -44,7 +44,7 @@ from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Failures, Gate
-from dragoman.model import AgentInterface, Received, Resumed, TaskState
+from dragoman.model import AgentInterface, Received, Resumed, TaskState, Used
 from dragoman.model.errors import Unavailable
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
@@ -274,7 +274,7 @@ class Service:
         if commit.runs:
             self._engine.dispatch(commit.runs)
         for event in commit.events:
-            if not isinstance(event.change, Received | Resumed):
+            if not isinstance(event.change, Received | Resumed | Used):
                 self._engine.settle(event.task_id)
         self._hub.publish(commit.events)
 

@@ -1,11 +1,14 @@
 """The sources of runs: recorded for good, and leaving out of listings what comes from one that is withheld."""
 
+import threading
+from typing import Any
+
 import pytest
 from msgspec import structs
 
 from dragoman.gateway.ports import Acceptance, JournalEntry, Lease, TaskStore
-from dragoman.model import TaskState
-from dragoman.model.errors import Fenced
+from dragoman.model import Scope, TaskState, Used
+from dragoman.model.errors import Fenced, IllegalChange
 from dragoman.model.ids import new_id
 from dragoman.model.payload import pack
 from tests.contract.homes import StoreHome
@@ -17,6 +20,7 @@ from tests.contract.samples import (
     acceptance,
     begun,
     brought_to,
+    changed,
     chunk,
     filters,
     ids,
@@ -31,61 +35,88 @@ from tests.contract.samples import (
 S = TaskState
 
 
-async def using(store: TaskStore, *sources: str, **how: object) -> str:
+async def using(store: TaskStore, *sources: str, **how: Any) -> str:
     """Accept a message whose run uses some sources and completes; return the id of its task."""
     lease = await begun(store, **how)
     for source in sources:
-        await store.use_source(lease, source)
+        await store.append(lease, [Used(source)])
     await store.append(lease, [status(S.COMPLETED)])
     return lease.task_id
 
 
+async def sources(store: TaskStore, task_id: str, scope: Scope = ALICE) -> set[str]:
+    """The sources that the run of a task has used."""
+    return (await store.read(scope, task_id)).sources
+
+
 async def test_a_run_has_the_sources_that_it_said_each_once(store: TaskStore) -> None:
     lease = await begun(store)
-    assert await store.sources(lease.task_id) == ()
+    assert await sources(store, lease.task_id) == set()
     for source in ("wiki", "crm", "wiki"):
-        await store.use_source(lease, source)
-    assert sorted(await store.sources(lease.task_id)) == ["crm", "wiki"]
-    assert await store.sources(new_id()) == ()
+        await store.append(lease, [Used(source)])
+    assert await sources(store, lease.task_id) == {"wiki", "crm"}
+    assert changed(await store.events(lease.task_id, 1)) == [Used("wiki"), Used("crm")]
 
 
 async def test_sources_are_recorded_at_once_from_many_threads(store: TaskStore) -> None:
     lease = await begun(store)
-    await on_many_loops(lambda number: store.use_source(lease, f"s{number % 7}"), count=40)
-    assert sorted(await store.sources(lease.task_id)) == [f"s{number}" for number in range(7)]
+    await on_many_loops(lambda number: store.append(lease, [Used(f"s{number % 7}")]), count=40)
+    assert await sources(store, lease.task_id) == {f"s{number}" for number in range(7)}
+    assert len(await store.events(lease.task_id, 1)) == 7
 
 
-async def test_a_source_is_no_event(store: TaskStore) -> None:
+async def test_a_source_changes_nothing_else_of_a_task(store: TaskStore) -> None:
+    for visible in (True, False):
+        lease = await begun(store, visible=visible)
+        before = (await store.read(ALICE, lease.task_id, hidden=True)).task()
+        await store.append(lease, [Used("wiki")])
+        fold = await store.read(ALICE, lease.task_id, hidden=True)
+        assert (fold.task(), fold.acted, fold.seq) == (before, False, 2)
+        listed = ids([await one_page(store, filters())])
+        assert (lease.task_id in listed) is visible
+
+
+async def test_a_source_comes_before_what_is_given_with_it_or_neither_is_there(store: TaskStore) -> None:
     lease = await begun(store)
-    await store.use_source(lease, "wiki")
-    assert len(await store.events(lease.task_id, 0)) == 1
+    await store.append(lease, [Used("wiki"), chunk("from the wiki")])
+    assert changed(await store.events(lease.task_id, 1)) == [Used("wiki"), chunk("from the wiki")]
+    parked = await brought_to(store, S.INPUT_REQUIRED)
+    with pytest.raises(IllegalChange):
+        await store.append(parked, [Used("crm"), chunk("too late")])
+    assert await sources(store, parked.task_id) == set()
+    page = await one_page(store, filters(), withheld="crm".__eq__)
+    assert parked.task_id in ids([page])
 
 
 @pytest.mark.parametrize("state", TERMINAL, ids=lambda state: state.name)
 async def test_a_finished_run_uses_nothing_more(store: TaskStore, state: TaskState) -> None:
     lease = await brought_to(store, state)
     with pytest.raises(Fenced):
-        await store.use_source(lease, "wiki")
-    assert await store.sources(lease.task_id) == ()
+        await store.append(lease, [Used("wiki")])
+    assert await sources(store, lease.task_id) == set()
 
 
 async def test_only_who_holds_the_lease_records_a_source(store: TaskStore) -> None:
     lease = await begun(store)
     for wrong in (Lease(lease.task_id, 9), Lease(new_id(), 1)):
         with pytest.raises(Fenced):
-            await store.use_source(wrong, "wiki")
-    assert await store.sources(lease.task_id) == ()
+            await store.append(wrong, [Used("wiki")])
+    assert await sources(store, lease.task_id) == set()
 
 
-async def test_sources_are_known_to_later_servers(store: TaskStore, home: StoreHome) -> None:
+async def test_sources_stay_also_where_a_lost_attempt_does_not_count(
+    store: TaskStore, home: StoreHome
+) -> None:
     lease = await begun(store)
-    await store.use_source(lease, "wiki")
+    await store.append(lease, [Used("wiki"), status(S.WORKING, "reading")])
     again = home.open()
     (lost,) = await again.lost()
     assert await again.take_over(lost)
-    assert await again.sources(lease.task_id) == ("wiki",)
-    await again.use_source(Lease(lease.task_id, 2), "crm")
-    assert sorted(await again.sources(lease.task_id)) == ["crm", "wiki"]
+    assert await sources(again, lease.task_id) == {"wiki"}
+    later = Lease(lease.task_id, 2)
+    for source in ("wiki", "crm"):
+        await again.append(later, [Used(source)])
+    assert await sources(again, lease.task_id) == {"wiki", "crm"}
 
 
 @pytest.mark.parametrize(
@@ -127,21 +158,37 @@ async def test_only_the_sources_of_a_scope_are_asked_about_each_once(store: Task
     assert sorted(asked) == ["crm", "wiki"]
 
 
+async def test_looking_at_all_that_is_withheld_keeps_the_serving_loop_free(store: TaskStore) -> None:
+    await using(store, "wiki")
+    threads: list[int] = []
+
+    def withheld(source: str) -> bool:
+        threads.append(threading.get_ident())
+        return source == "wiki"
+
+    assert ids([await one_page(store, filters(), withheld=withheld)]) == []
+    assert threads[-1] != threading.get_ident()
+    threads.clear()
+    assert len(ids([await one_page(store, filters(), withheld=lambda source: withheld("crm"))])) == 1
+    assert set(threads) == {threading.get_ident()}, "whoever has all grants needs no thread"
+
+
 async def test_a_run_that_nobody_may_see_yet_is_not_counted_twice(store: TaskStore) -> None:
     hidden = await begun(store, visible=False)
-    await store.use_source(hidden, "wiki")
+    await store.append(hidden, [Used("wiki")])
     shown = await using(store)
     page = await one_page(store, filters(), withheld="wiki".__eq__)
     assert (ids([page]), page.total) == ([shown], 1)
 
 
 async def test_a_purged_task_leaves_no_source_behind(store: TaskStore, home: StoreHome) -> None:
-    task_id = await using(store, "wiki")
+    await using(store, "wiki")
     home.shift_clock(10_000)
-    kept = await using(store, "wiki")
+    kept = await using(store, "crm")
     assert await purged(store, completed=5000) == 1
-    assert await store.sources(task_id) == ()
-    assert await store.sources(kept) == ("wiki",)
+    asked: list[str] = []
+    page = await one_page(store, filters(), withheld=lambda source: bool(asked.append(source)))
+    assert (ids([page]), asked) == ([kept], ["crm"])
 
 
 async def test_the_journal_keeps_what_a_step_gave_of_a_gathered_result(store: TaskStore) -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dragoman.gateway.ports import Lease, TaskStore
-from dragoman.model import Filters, Scope, TaskEvent, TaskState
+from dragoman.model import Filters, Scope, TaskEvent, TaskState, Used
 from dragoman.model.errors import DragomanError
 from tests.contract.homes import StoreHome
 from tests.contract.samples import (
@@ -103,7 +103,7 @@ class Book:
 
     async def use(self, lease: Lease) -> None:
         source = self.chance.choice(SOURCES)
-        await self.store.use_source(lease, source)
+        await self.store.append(lease, [Used(source)])
         self.used.setdefault(lease.task_id, set()).add(source)
 
     async def expire(self, lease: Lease) -> None:

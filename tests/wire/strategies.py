@@ -28,6 +28,7 @@ from dragoman.model import (
     TaskStatus,
     TextPart,
     UrlPart,
+    Used,
 )
 from dragoman.model.payload import ABSENT, Raw, pack
 
@@ -260,6 +261,7 @@ changes = st.one_of(
     messages(Role.USER).map(lambda pair: Received(pair.model)),
     messages(Role.AGENT).map(lambda pair: Reply(pair.model)),
     st.integers(1, 10_000).map(Resumed),
+    st.text(min_size=1).map(Used),
 )
 """Every change that a log can hold."""
 

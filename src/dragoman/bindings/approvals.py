@@ -77,7 +77,7 @@ class ApprovalSurface:
         shown: list[bytes] = []
         token = found[-1].id if len(found) == PAGE else ""
         for index, approval in enumerate(found):
-            if await self._may_see(principal, approval):
+            if self._may_see(principal, approval):
                 shown.append(msgspec.json.encode(_shown(approval)))
                 if sum(map(len, shown)) > PAGE_BYTES and index + 1 < len(found):
                     token = approval.id
@@ -93,7 +93,7 @@ class ApprovalSurface:
             raise fields.wrong("decision", "must be approve or deny")
         note = fields.string("note", longest=LONGEST_NOTE)
         shown = fields.string("digest") or None
-        if not await self._may_see(principal, await self._approvals.find(principal, approval_id)):
+        if not self._may_see(principal, await self._approvals.find(principal, approval_id)):
             raise ApprovalNotFound(approval_id)
         approval = await self._approvals.decide(
             principal, approval_id, approved=decision == "approve", note=note, shown=shown
@@ -144,7 +144,7 @@ class ApprovalSurface:
             raise MethodNotAllowed(request.method, methods)
         return principal
 
-    async def _may_see(self, principal: Principal, approval: Approval) -> bool:
+    def _may_see(self, principal: Principal, approval: Approval) -> bool:
         """Tell whether a principal may see, and decide, an approval of its tenant."""
         agent = self._agents.get(approval.agent)
         if agent is None:
@@ -153,9 +153,7 @@ class ApprovalSurface:
         if not agent.workspace:
             return agent.tenant in ("", principal.tenant)
         access = Access(self._gate, principal, agent.workspace)
-        return self._gate.is_let_in(principal, agent.tenant) and not await self._approvals.is_withheld(
-            access, approval
-        )
+        return self._gate.is_let_in(principal, agent.tenant) and not access.withholds(approval.sources)
 
 
 async def _body(exchange: Exchange) -> Fields:

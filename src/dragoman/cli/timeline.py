@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dragoman.cli.output import tame
-from dragoman.model import ArtifactChunk, Change, Received, Reply, Resumed, StatusChange, TaskEvent
+from dragoman.model import ArtifactChunk, Change, Received, Reply, Resumed, StatusChange, TaskEvent, Used
 from dragoman.model.message import text_of
 from dragoman.protocol.protojson import timestamp_text
 
@@ -61,6 +61,8 @@ def _describe(change: Change) -> str:
             return f"taken over; events after {kept} of the lost attempt do not count"
         case Reply():
             return "a bare message was the answer"
+        case Used(source=source):
+            return f"source {tame(source)} used"
 
 
 def _said(change: Change) -> str:
@@ -70,5 +72,5 @@ def _said(change: Change) -> str:
             return tame(text_of(artifact.parts))
         case Received(message=message) | Reply(message=message) | StatusChange(message=message):
             return tame(message.text) if message is not None else ""
-        case Resumed():
+        case Resumed() | Used():
             return ""

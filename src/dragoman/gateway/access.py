@@ -1,8 +1,8 @@
 """What a caller may still see: grants count as they are now, not as they were when a run was begun."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
-from dragoman.gateway.ports import TaskStore
 from dragoman.model import Principal
 
 LOOK = 1.0
@@ -40,14 +40,11 @@ class Access:
         """Tell whether the caller may not see what comes from a source."""
         return not self._grants.may_use(self._principal, source)
 
-    async def withholds(self, store: TaskStore, task_id: str) -> bool:
-        """Tell whether what a task holds is to be kept from the caller.
-
-        To be asked after the task was read: a run records a source before it gives anything that comes from it.
-        """
-        return self.is_lost or any(map(self.lacks, await store.sources(task_id)))
+    def withholds(self, sources: Iterable[str]) -> bool:
+        """Tell whether what comes from these sources is to be kept from the caller."""
+        return self.is_lost or any(map(self.lacks, sources))
 
 
-async def is_withheld(access: Access | None, store: TaskStore, task_id: str) -> bool:
-    """Tell whether what a task holds is to be kept from a caller with this access; `None` sees everything."""
-    return access is not None and await access.withholds(store, task_id)
+def is_withheld(access: Access | None, sources: Iterable[str]) -> bool:
+    """Tell whether what comes from these sources is to be kept from a caller; without an `access` nothing is."""
+    return access is not None and access.withholds(sources)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from dragoman.gateway.access import Access, is_withheld
+from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Call
 from dragoman.gateway.identity import digest
 from dragoman.gateway.ports import Acceptance, AgentSettings, RunRequest, TaskStore
@@ -39,10 +39,6 @@ class Approvals:
             ApprovalNotFound: the principal's tenant has none of this id.
         """
         return self._with_end(await self._store.approval(principal.tenant, approval_id))
-
-    async def is_withheld(self, access: Access, approval: Approval) -> bool:
-        """Tell whether what the run of an approval holds is to be kept from somebody."""
-        return await access.withholds(self._store, approval.task_id)
 
     async def decide(
         self, principal: Principal, approval_id: str, *, approved: bool, note: str, shown: str | None
@@ -86,7 +82,7 @@ class Resumer:
             MessageIdConflict: the `message_id` was used for something else.
         """
         fold = await self._store.read(call.scope, task_id)
-        if await is_withheld(call.access, self._store, task_id):
+        if is_withheld(call.access, fold.sources):
             raise TaskNotFound(task_id)
         message = Message(
             message_id=message_id or new_id(), role=Role.USER, parts=(TextPart(text=text),), task_id=task_id

@@ -29,4 +29,4 @@ class Canceller:
         self._engine.stop(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
         task = fold.task(history_length=HISTORY)
-        return without_content(task) if await is_withheld(call.access, self._store, task.id) else task
+        return without_content(task) if is_withheld(call.access, fold.sources) else task

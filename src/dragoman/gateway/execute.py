@@ -19,7 +19,7 @@ from msgspec import structs
 from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
 from dragoman.gateway.ports import AgentSettings, ApprovalRequest, JournalEntry, RunRef, TaskStore
 from dragoman.gateway.result import Gathered, ResultRefused, check_words
-from dragoman.model import ArtifactChunk, Change, Decision, Message, Reply, StatusChange, TaskState
+from dragoman.model import ArtifactChunk, Change, Decision, Message, Reply, StatusChange, TaskState, Used
 from dragoman.model.errors import Fenced, IllegalChange, Unavailable
 from dragoman.model.ids import new_id
 from dragoman.model.lifecycle import advance
@@ -262,7 +262,7 @@ class Execution:
         """
         self._check_entered()
         if source not in self._sources:
-            await self._persist(lambda: self._store.use_source(self.ref.lease, source))
+            await self._persist(lambda: self._store.append(self.ref.lease, (Used(source),)))
             self._sources.add(source)
 
     async def is_parked(self) -> bool:

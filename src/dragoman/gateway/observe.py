@@ -17,7 +17,17 @@ from typing import Self
 from dragoman.gateway.call import Committed
 from dragoman.gateway.ports import TaskStore
 from dragoman.gateway.watching import Lease
-from dragoman.model import ArtifactChunk, RawPart, Received, Reply, Resumed, TaskEvent, TextPart, UrlPart
+from dragoman.model import (
+    ArtifactChunk,
+    RawPart,
+    Received,
+    Reply,
+    Resumed,
+    TaskEvent,
+    TextPart,
+    UrlPart,
+    Used,
+)
 from dragoman.model.message import Part
 
 MAX_EVENTS = 256
@@ -222,7 +232,7 @@ def committed(event: TaskEvent) -> Committed:
         parts: tuple[Part, ...] = change.artifact.parts
     elif isinstance(change, Received | Reply):
         parts = change.message.parts
-    elif isinstance(change, Resumed) or change.message is None:
+    elif isinstance(change, Resumed | Used) or change.message is None:
         parts = ()
     else:
         parts = change.message.parts

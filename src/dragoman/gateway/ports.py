@@ -174,7 +174,7 @@ class TaskStore(Protocol):
     async def append(
         self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
     ) -> tuple[TaskEvent, ...]:
-        """Add events to a run, all or none; `reveal` makes its task visible.
+        """Add events to a run, all or none; `reveal` makes its task visible. A source is noted once for a run.
 
         Raises:
             Fenced: the lease is not good any more.
@@ -299,18 +299,6 @@ class TaskStore(Protocol):
 
         With `withheld`, which tells of a source whether it is, a run with such a source is neither shown nor counted.
         """
-        ...
-
-    async def use_source(self, lease: Lease, source: str) -> None:
-        """Record that what a run gives from now on comes from a source as well; once recorded, it stays.
-
-        Raises:
-            Fenced: the lease is not good any more.
-        """
-        ...
-
-    async def sources(self, task_id: str) -> tuple[str, ...]:
-        """Return the sources of the run of a task that was reached through its scope before."""
         ...
 
     async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:

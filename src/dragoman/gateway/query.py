@@ -43,7 +43,7 @@ class Reader:
             TaskNotFound: there is none, or it is not the caller's.
         """
         fold = await self._store.read(call.scope, request.task_id)
-        if await is_withheld(call.access, self._store, request.task_id):
+        if is_withheld(call.access, fold.sources):
             raise TaskNotFound(request.task_id)
         return show(call.policy, fold.task(history_length=history_bound(request.history_length)))
 

@@ -5,12 +5,12 @@ import logging
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import structs
+from msgspec import Raw, structs
 
 from dragoman.model import Artifact, ArtifactChunk, Change, Part, StatusChange, Task, TaskState, TextPart
 from dragoman.model.errors import ArtifactUnverified
 from dragoman.model.message import text_of
-from dragoman.model.payload import ABSENT, pack, unpack
+from dragoman.model.payload import ABSENT, unpack
 
 _LOG = logging.getLogger("dragoman.result")
 
@@ -64,15 +64,19 @@ class Gathered:
         text = "\n\n".join(piece for piece in (*self._texts.values(), said) if piece)
         if not text:
             raise ResultRefused("The agent ended without a result.")
-        # As JSON, because that is how it has to fit into a reply: what could never be read is no success.
-        if len(msgspec.json.encode(text)) > MAX_BYTES - FRAME:
+        # As JSON, because that is how it has to fit into a reply: what could never be read is no success. No character
+        # takes more than six bytes there.
+        if len(text) * 6 + 2 > MAX_BYTES - FRAME < len(msgspec.json.encode(text)):
             raise _too_large()
         content = text.encode()
         return Artifact(
             artifact_id=self._artifact_id,
             name="result",
             parts=(TextPart(text=text, media_type=MEDIA_TYPE),),
-            metadata=pack({"sha256": hashlib.sha256(content).hexdigest(), "byteCount": len(content)}),
+            metadata=Raw(
+                b'{"sha256":"%s","byteCount":%d}'
+                % (hashlib.sha256(content).hexdigest().encode(), len(content))
+            ),
         )
 
 

@@ -70,11 +70,11 @@ class Sender:
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
                 await self._watch(observer, fold, call, request)
-                return await self._answer(fold, call, request, accepted.replayed)
+                return self._answer(fold, call, request, accepted.replayed)
         with self._hub.observe(accepted.task_id) as observer:
             fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
             await self._watch(observer, fold, call, request)
-            return await self._answer(fold, call, request, accepted.replayed)
+            return self._answer(fold, call, request, accepted.replayed)
 
     async def stream(self, call: Call, request: SendMessage) -> EventStream:
         """Accept a message and return the stream of its task: a snapshot, then what happens, to its end.
@@ -209,7 +209,7 @@ class Sender:
         else:
             fold.apply_all(item.event for item in batch)
 
-    async def _answer(self, fold: TaskFold, call: Call, request: SendMessage, replayed: bool) -> Answer:
+    def _answer(self, fold: TaskFold, call: Call, request: SendMessage, replayed: bool) -> Answer:
         settings = call.settings
         if fold.reply is not None:
             return Answer(result=fold.reply, replayed=replayed)
@@ -219,7 +219,7 @@ class Sender:
             raise Unavailable(
                 "The agent has not answered yet; send the same message again to wait for its answer"
             )
-        if await is_withheld(call.access, self._store, fold.task_id):
+        if is_withheld(call.access, fold.sources):
             return Answer(result=without_content(fold.task(history_length=0)), replayed=replayed)
         task = fold.task(history_length=history_bound(request.history_length))
         return Answer(result=show(call.policy, task), replayed=replayed)

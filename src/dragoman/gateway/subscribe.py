@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator, Sequence
 from dragoman.gateway.access import LOOK, is_withheld
 from dragoman.gateway.call import Call, Committed, EventStream, StreamItem
 from dragoman.gateway.observe import Hub, Observer
+from dragoman.gateway.policy import Policy
 from dragoman.gateway.ports import TaskStore
 from dragoman.gateway.query import HISTORY, show
 from dragoman.gateway.result import verify_artifact, without_content
 from dragoman.gateway.watching import Watchers
-from dragoman.model import ArtifactChunk, Received, Resumed, TaskFold, TaskState
+from dragoman.model import ArtifactChunk, Received, Resumed, TaskEvent, TaskFold, TaskState, Used
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
 from dragoman.model.operation import SubscribeToTask
 
@@ -42,7 +43,7 @@ class Subscriber:
         observer = self._hub.observe(request.task_id, lease, streams=True).attach()
         try:
             fold = await self._store.read(call.scope, request.task_id)
-            if await is_withheld(call.access, self._store, request.task_id):
+            if is_withheld(call.access, fold.sources):
                 raise TaskNotFound(request.task_id)
             after = request.last_event if call.policy.resumes_streams else None
             if after is not None and not 0 < after <= fold.seq:
@@ -113,7 +114,7 @@ async def follow(
         return StreamItem(fold.seq, task, last=_ends(fold, ends_at_input))
 
     clock = _Clock(call)
-    if await is_withheld(call.access, store, fold.task_id):
+    if is_withheld(call.access, fold.sources):
         yield StreamItem(fold.seq, without_content(fold.task(history_length=0)), last=True)
         return
     if snapshot_first:
@@ -121,30 +122,39 @@ async def follow(
     while not _ends(fold, ends_at_input) and not clock.is_over():
         batch: Sequence[Committed] | None = pending or await observer.next(store, fold.seq, clock.patience())
         pending = ()
-        if await is_withheld(call.access, store, fold.task_id):
-            return
-        if batch is not None and not batch:
-            if clock.is_quiet():
-                yield None
-            continue
-        clock.hear()
         if batch is None:
             fold = await store.read(call.scope, fold.task_id)
+        if is_withheld(call.access, fold.sources):
+            return
+        is_quiet = clock.hear(batch is None or len(batch) > 0)
+        if batch is None:
             yield snapshot()
-            continue
-        for item in batch:
+        elif is_quiet:
+            yield None
+        for item in batch or ():
             fold.apply(item.event)
-            change = item.event.change
-            if isinstance(change, Resumed):
+            if is_withheld(call.access, fold.sources):
+                return
+            if isinstance(item.event.change, Resumed):
                 # What the lost attempt had said no longer counts: show the task as it stands.
                 yield snapshot()
-            elif not isinstance(change, Received) or change.state is not None:
-                if call.policy.verifies and isinstance(change, ArtifactChunk):
-                    verify_artifact(fold.task_id, change.artifact)
+            elif _is_shown(call.policy, item.event):
                 yield StreamItem(item.event.seq, item, last=_ends(fold, ends_at_input))
             if _ends(fold, ends_at_input):
                 # Somebody may have answered already: what comes of that is for the stream of the answer.
                 return
+
+
+def _is_shown(policy: Policy, event: TaskEvent) -> bool:
+    """Tell whether a stream shows an event; an artifact is verified on the way where the surface does so.
+
+    Raises:
+        ArtifactUnverified: it is not what was written.
+    """
+    change = event.change
+    if isinstance(change, ArtifactChunk) and policy.verifies:
+        verify_artifact(event.task_id, change.artifact)
+    return not isinstance(change, Used) and not (isinstance(change, Received) and change.state is None)
 
 
 class _Clock:
@@ -155,18 +165,15 @@ class _Clock:
         window = call.policy.window
         self._until = None if window is None else self._now() + window
         self._looks = call.access is not None
-        self.hear()
-
-    def hear(self) -> None:
-        """Note that something was shown."""
         self._quiet = self._now() + HEARTBEAT
 
-    def is_quiet(self) -> bool:
-        """Tell, once, whether nothing was shown for `HEARTBEAT`."""
-        quiet = self._now() >= self._quiet
-        if quiet:
-            self.hear()
-        return quiet
+    def hear(self, something: bool) -> bool:
+        """Note whether something came; tell, once, whether nothing has for `HEARTBEAT`."""
+        now = self._now()
+        is_quiet = not something and now >= self._quiet
+        if something or is_quiet:
+            self._quiet = now + HEARTBEAT
+        return is_quiet
 
     def is_over(self) -> bool:
         """Tell whether the window is over."""

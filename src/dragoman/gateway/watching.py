@@ -1,11 +1,13 @@
 """Leases of observers: how many waits and streams there may be at once, in all, by tenant and by principal."""
 
-from collections import Counter
+from typing import TypeVar
 
 from msgspec import Struct
 
 from dragoman.model import Principal
 from dragoman.model.errors import ObserverLimit
+
+K = TypeVar("K")
 
 
 class ObserverBounds(Struct, frozen=True, kw_only=True):
@@ -19,16 +21,17 @@ class ObserverBounds(Struct, frozen=True, kw_only=True):
 class Lease:
     """The right to observe, until it is released; may be released again."""
 
-    __slots__ = ("_keys", "_watchers")
+    __slots__ = ("_principal", "_watchers")
 
-    def __init__(self, watchers: "Watchers", keys: tuple[str, ...]) -> None:
+    def __init__(self, watchers: "Watchers", principal: Principal) -> None:
         self._watchers = watchers
-        self._keys = keys
+        self._principal: Principal | None = principal
 
     def release(self) -> None:
         """Give the place to somebody else."""
-        keys, self._keys = self._keys, ()
-        self._watchers.leave(keys)
+        principal, self._principal = self._principal, None
+        if principal is not None:
+            self._watchers.leave(principal)
 
 
 class Watchers:
@@ -36,7 +39,9 @@ class Watchers:
 
     def __init__(self, bounds: ObserverBounds) -> None:
         self._bounds = bounds
-        self._counts: Counter[str] = Counter()
+        self._all = 0
+        self._tenants: dict[str, int] = {}
+        self._principals: dict[tuple[str, str], int] = {}
 
     def enter(self, principal: Principal) -> Lease:
         """Return a lease for one more observer.
@@ -44,24 +49,29 @@ class Watchers:
         Raises:
             ObserverLimit: there are too many.
         """
-        whose = {
-            "": self._bounds.everybody,
-            principal.tenant: self._bounds.tenant,
-            f"{principal.tenant}/{principal.name}": self._bounds.principal,
-        }
-        for key, most in whose.items():
-            if self._counts[key] >= most:
-                raise ObserverLimit
-        self._counts.update(tuple(whose))
-        return Lease(self, tuple(whose))
+        tenant, who, bounds = principal.tenant, (principal.tenant, principal.name), self._bounds
+        of_tenant, of_principal = self._tenants.get(tenant, 0), self._principals.get(who, 0)
+        if self._all >= bounds.everybody or of_tenant >= bounds.tenant or of_principal >= bounds.principal:
+            raise ObserverLimit
+        self._all += 1
+        self._tenants[tenant] = of_tenant + 1
+        self._principals[who] = of_principal + 1
+        return Lease(self, principal)
 
-    def leave(self, keys: tuple[str, ...]) -> None:
+    def leave(self, principal: Principal) -> None:
         """Take an observer out."""
-        for key in keys:
-            self._counts[key] -= 1
-            if not self._counts[key]:
-                del self._counts[key]
+        self._all -= 1
+        _less(self._tenants, principal.tenant)
+        _less(self._principals, (principal.tenant, principal.name))
 
     def count(self) -> int:
         """Return how many observers hold a lease."""
-        return self._counts[""]
+        return self._all
+
+
+def _less(counts: dict[K, int], key: K) -> None:
+    left = counts[key] - 1
+    if left:
+        counts[key] = left
+    else:
+        del counts[key]

@@ -11,6 +11,7 @@ from dragoman.model.event import (
     StatusChange,
     TaskEvent,
     TaskFold,
+    Used,
 )
 from dragoman.model.message import Artifact, DataPart, Message, Part, RawPart, Role, TextPart, UrlPart
 from dragoman.model.page import Cursor, Filters, TaskPage
@@ -53,4 +54,5 @@ __all__ = [
     "TaskStatus",
     "TextPart",
     "UrlPart",
+    "Used",
 ]

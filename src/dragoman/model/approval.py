@@ -18,7 +18,8 @@ class Decision(Struct, frozen=True, kw_only=True):
 class Approval(Struct, frozen=True, kw_only=True):
     """One action that waits, or waited, to be allowed. Times are milliseconds since 1970 UTC by the store's clock.
 
-    `digest` stands for exactly what was shown: action and details. `expires_at` is when the run ends that waits for it.
+    `digest` stands for exactly what was shown: action and details. `expires_at` is when the run ends that waits for it,
+    and `sources` are those that the run has used.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     digest: str
     created_at: int
     expires_at: int
+    sources: tuple[str, ...] = ()
     decision: Decision | None = None
 
 

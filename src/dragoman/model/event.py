@@ -54,7 +54,13 @@ class Resumed(Struct, frozen=True, omit_defaults=True, tag="resumed", tag_field=
     kept: int
 
 
-Change = Received | StatusChange | ArtifactChunk | Reply | Resumed
+class Used(Struct, frozen=True, omit_defaults=True, tag="used", tag_field="c"):
+    """The run has used a source of data: what it gives from now on may come from it. Nothing is shown of this."""
+
+    source: str
+
+
+Change = Received | StatusChange | ArtifactChunk | Reply | Resumed | Used
 
 
 def acts(change: Change) -> bool:
@@ -99,6 +105,7 @@ class TaskFold:
         seq: the sequence number of the last event folded, 0 before the first.
         reply: the bare message that the run answered with, if it did.
         acted: whether there was an act on the task.
+        sources: the sources of data that its run has used, in any attempt.
     """
 
     def __init__(self, task_id: str, context_id: str, metadata: Raw = ABSENT) -> None:
@@ -108,6 +115,7 @@ class TaskFold:
         self.seq = 0
         self.reply: Message | None = None
         self.acted = False
+        self.sources: set[str] = set()
         self.status: TaskStatus | None = None
         self._history: list[tuple[int, Message]] = []
         self._status_seq = 0
@@ -134,6 +142,8 @@ class TaskFold:
             self._history.append((event.seq, change.message))
         elif isinstance(change, Reply):
             self.reply = change.message
+        elif isinstance(change, Used):
+            self.sources.add(change.source)
         else:
             self._rewind(change.kept)
 

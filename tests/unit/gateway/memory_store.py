@@ -28,7 +28,6 @@ class MemoryStore:
 
     Attributes:
         logs: the events of each task.
-        used: the sources that the run of each task has recorded, once for each time.
         reads: how often the events of a task were read.
         runs: every run that was to be executed.
         failures: errors to raise, one a write, before anything is stored.
@@ -36,7 +35,6 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.logs: dict[str, list[TaskEvent]] = {}
-        self.used: dict[str, list[str]] = {}
         self.reads = 0
         self.runs: list[RunRef] = []
         self.failures: list[Exception] = []
@@ -179,14 +177,6 @@ class MemoryStore:
         if task_id not in self.logs:
             raise TaskNotFound(task_id)
         return tuple(self.logs[task_id][after:])
-
-    async def use_source(self, lease: Lease, source: str) -> None:
-        if self._epochs.get(lease.task_id) != lease.epoch:
-            raise Fenced("the run is somebody else's")
-        self.used.setdefault(lease.task_id, []).append(source)
-
-    async def sources(self, task_id: str) -> tuple[str, ...]:
-        return tuple(self.used.get(task_id, ()))
 
     async def page(
         self,

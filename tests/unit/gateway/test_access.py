@@ -11,7 +11,7 @@ from dragoman.gateway import access as access_module
 from dragoman.gateway.access import Access
 from dragoman.gateway.call import Call
 from dragoman.gateway.ports import Lease
-from dragoman.model import Principal, Task, TaskPage, TaskState
+from dragoman.model import Principal, Task, TaskPage, TaskState, Used
 from dragoman.model.errors import TaskNotFound
 from dragoman.model.operation import CancelTask, GetTask, ListTasks, Operation, SubscribeToTask
 from tests.unit.gateway.scripted import SCOPE, World, chunk, message, play, shown, status, told
@@ -93,8 +93,7 @@ class Workspace(World):
 
 
 async def _work(world: World, lease: Lease) -> None:
-    await world.act(lease, status(S.WORKING, "reading the wiki"))
-    await world.store.use_source(lease, "wiki")
+    await world.act(lease, Used("wiki"), status(S.WORKING, "reading the wiki"))
 
 
 def receipt(task: Task) -> Task:
@@ -186,9 +185,9 @@ def test_a_wait_tells_only_the_state_of_what_came_to_be_withheld_meanwhile() -> 
     async def scenario() -> None:
         world = Workspace()
         waiting = asyncio.ensure_future(world.sent(at_once=False))
-        await asyncio.sleep(0)
-        while not world.store.used:
+        while not world.store.logs:
             await asyncio.sleep(0)
+        await world.settle()
         take_source(world.grants)
         lease = Lease(next(iter(world.store.logs)), 1)
         await world.act(lease, chunk("from the wiki"), status(S.COMPLETED))
@@ -211,7 +210,7 @@ def test_a_live_stream_ends_at_once_where_something_is_to_be_shown_that_is_withh
             if len(told_so_far) == 1:
                 take(world.grants)
                 await world.act(Lease(task.id, 1), chunk("from the wiki"))
-        assert told_so_far == ["2 task WORKING"]
+        assert told_so_far == ["3 task WORKING"]
         assert world.hub.count() == 0
 
     play(scenario())
@@ -229,7 +228,7 @@ def test_a_quiet_stream_ends_too(take: Take, monkeypatch: pytest.MonkeyPatch) ->
         await asyncio.sleep(0.1)
         assert not reading.done()
         take(world.grants)
-        assert await reading == ["2 task WORKING"], "and nothing else, however often it looked"
+        assert await reading == ["3 task WORKING"], "and nothing else, however often it looked"
 
     play(scenario())
 
@@ -245,8 +244,7 @@ def test_a_stream_ends_when_its_run_uses_a_source_that_the_caller_lacks(
         stream = await world.subscribed(task)
         reading = asyncio.ensure_future(told(stream))
         await asyncio.sleep(0)
-        await world.store.use_source(Lease(task.id, 1), "payroll")
-        await world.act(Lease(task.id, 1), status(S.WORKING, "salaries"))
-        assert await reading == ["2 task WORKING"]
+        await world.act(Lease(task.id, 1), Used("payroll"), status(S.WORKING, "salaries"))
+        assert await reading == ["3 task WORKING"]
 
     play(scenario())

@@ -24,6 +24,7 @@ from dragoman.model import (
     TaskState,
     TextPart,
     UrlPart,
+    Used,
 )
 from dragoman.model.errors import TaskNotFound
 from tests.unit.gateway.memory_store import MemoryStore
@@ -336,6 +337,6 @@ def test_every_kind_of_part_weighs_what_it_holds(part: RawPart | DataPart | UrlP
     assert committed(event(1, change)).size >= 500_000
 
 
-@pytest.mark.parametrize("change", [Resumed(1), StatusChange(TaskState.WORKING)])
+@pytest.mark.parametrize("change", [Resumed(1), Used("wiki"), StatusChange(TaskState.WORKING)])
 def test_an_event_without_content_weighs_a_little(change: Change) -> None:
     assert 0 < committed(event(1, change)).size < 1000

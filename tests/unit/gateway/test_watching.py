@@ -67,4 +67,4 @@ def test_nothing_is_kept_of_those_who_left() -> None:
     for number in range(50):
         entered(watchers, f"p{number}")[0].release()
     assert watchers.count() == 0
-    assert not watchers._counts
+    assert not watchers._tenants and not watchers._principals

@@ -20,6 +20,7 @@ from dragoman.model import (
     TaskState,
     TaskStatus,
     TextPart,
+    Used,
 )
 from dragoman.model.event import acts
 from dragoman.model.message import text_of
@@ -199,6 +200,7 @@ def test_a_bare_reply_is_kept_beside_the_task() -> None:
         (chunk("a", "x"), True, None, False),
         (Reply(said("x")), False, None, True),
         (Resumed(1), False, None, False),
+        (Used("wiki"), False, None, False),
     ],
 )
 def test_an_event_says_what_it_did(change: Change, act: bool, state: TaskState | None, ends: bool) -> None:
@@ -259,10 +261,18 @@ def test_resuming_moves_no_status_and_forgets_no_message_of_the_caller() -> None
     assert fold.seq == 4
 
 
+def test_a_source_is_known_from_its_event_on_whatever_became_of_the_attempt() -> None:
+    fold = folded(asked("go"), Used("wiki"), chunk("a", "lost"), Used("crm"), Resumed(1))
+    assert fold.sources == {"wiki", "crm"}
+    assert contents(fold.task()) == {}
+    assert folded(asked("go")).sources == set()
+
+
 _changes = st.one_of(
     st.sampled_from([StatusChange(WORKING), StatusChange(WORKING, said("so far")), asked("more", None)]),
     st.builds(chunk, st.sampled_from("ab"), st.sampled_from("xyz"), append=st.booleans()),
     st.builds(Resumed, st.integers(1, 6)),
+    st.builds(Used, st.sampled_from(["wiki", "crm"])),
 )
 
 

@@ -16,6 +16,7 @@ from dragoman.model import (
     StatusChange,
     TaskState,
     TextPart,
+    Used,
 )
 from dragoman.model.errors import IllegalChange
 from dragoman.model.lifecycle import NEXT, advance
@@ -69,7 +70,13 @@ def test_a_state_follows_another_exactly_if_the_table_says_so(state: TaskState, 
 
 @pytest.mark.parametrize("state", TaskState)
 def test_a_finished_task_takes_nothing_at_all(state: TaskState) -> None:
-    others: list[Change] = [Received(MESSAGE), ArtifactChunk(ARTIFACT), Reply(MESSAGE), Resumed(1)]
+    others: list[Change] = [
+        Received(MESSAGE),
+        ArtifactChunk(ARTIFACT),
+        Reply(MESSAGE),
+        Resumed(1),
+        Used("wiki"),
+    ]
     for change in others:
         if state in FINISHED:
             with pytest.raises(IllegalChange, match=f"{state.name} and a finished task never changes"):
@@ -93,6 +100,7 @@ def test_artifacts_grow_only_while_the_agent_works(state: TaskState) -> None:
 @pytest.mark.parametrize("state", sorted(set(TaskState) - FINISHED))
 def test_a_run_that_is_taken_over_stays_where_it_was(state: TaskState) -> None:
     assert advance(state, Resumed(1)) is state
+    assert advance(state, Used("wiki")) is state
 
 
 @pytest.mark.parametrize("state", [TaskState.SUBMITTED, TaskState.WORKING])

@@ -17,10 +17,13 @@ from dragoman.stores.sqlite.rows import find, scope_id, write
 from dragoman.stores.sqlite.writer import Transaction
 
 _decision = msgspec.json.Decoder(Decision).decode
+_sources = msgspec.json.Decoder(tuple[str, ...]).decode
 
 _SELECT = (
     "SELECT a.id, a.task_id, a.tenant, a.agent, a.principal, a.action, a.details, a.digest, a.created_at,"
-    " t.deadline_at, a.decision FROM approval a JOIN task t ON t.id = a.task_id"
+    " t.deadline_at, a.decision,"
+    " (SELECT json_group_array(source) FROM run_source r WHERE r.task_id = a.task_id)"
+    " FROM approval a JOIN task t ON t.id = a.task_id"
 )
 _OPEN = "a.decision IS NULL AND t.dispatch = 'parked'"
 
@@ -111,7 +114,8 @@ def open_approvals(db: sqlite3.Connection, tenant: str, after: str, limit: int) 
 
 
 def _approval(row: tuple[Any, ...]) -> Approval:
-    approval_id, task_id, tenant, agent, principal, action, details, digest, created, deadline, decision = row
+    approval_id, task_id, tenant, agent, principal, action, details, digest, created, deadline, *rest = row
+    decision, sources = rest
     return Approval(
         id=approval_id,
         task_id=task_id,
@@ -123,5 +127,6 @@ def _approval(row: tuple[Any, ...]) -> Approval:
         digest=digest,
         created_at=created,
         expires_at=deadline,
+        sources=_sources(sources),
         decision=None if decision is None else _decision(decision),
     )

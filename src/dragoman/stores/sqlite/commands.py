@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import structs
 
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun
-from dragoman.model import Change, Reply, Resumed, Scope, StatusChange, TaskEvent, TaskState
+from dragoman.model import Change, Reply, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
 from dragoman.model.errors import Fenced, TaskNotCancelable, TaskNotFound
 from dragoman.model.payload import ABSENT
+from dragoman.stores.sqlite.evidence import has_used, note_sources
 from dragoman.stores.sqlite.records import encode
 from dragoman.stores.sqlite.rows import (
     COLUMNS,
@@ -34,9 +35,12 @@ _RUNNING = (TaskState.SUBMITTED, TaskState.WORKING)
 def append(tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: bool) -> tuple[TaskEvent, ...]:
     """See `TaskStore.append`."""
     row = leased(tx, lease)
-    if row.visible or row.state is TaskState.WORKING:
-        changes = [_as_shown(row, change) for change in changes if not _says_nothing_new(row, change)]
-    return write(tx, row, changes, reveal=reveal) if changes else ()
+    changes = [_as_shown(row, change) for change in changes if not _says_nothing_new(tx, row, change)]
+    if not changes:
+        return ()
+    events = write(tx, row, changes, reveal=reveal)
+    note_sources(tx, row, changes)
+    return events
 
 
 def _as_shown(row: TaskRow, change: Change) -> Change:
@@ -47,7 +51,9 @@ def _as_shown(row: TaskRow, change: Change) -> Change:
     return change
 
 
-def _says_nothing_new(row: TaskRow, change: Change) -> bool:
+def _says_nothing_new(tx: Transaction, row: TaskRow, change: Change) -> bool:
+    if isinstance(change, Used):
+        return has_used(tx, row, change.source)
     return (
         row.state is TaskState.WORKING
         and isinstance(change, StatusChange)

@@ -1,10 +1,10 @@
 """Evidence: the sources that runs have used, and leaving out of listings what comes from sources that are withheld."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from dragoman.gateway.ports import Lease
-from dragoman.stores.sqlite.rows import leased
+from dragoman.model import Change, Used
+from dragoman.stores.sqlite.rows import TaskRow
 from dragoman.stores.sqlite.writer import Transaction
 
 # From one source to the next: what a scope has of them is a few, however many tasks they are in.
@@ -17,19 +17,23 @@ _SOURCES = (
 )
 
 
-def use_source(tx: Transaction, lease: Lease, source: str) -> None:
-    """See `TaskStore.use_source`."""
-    row = leased(tx, lease)
-    tx.execute(
-        "INSERT INTO run_source (scope_id, source, task_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+def has_used(tx: Transaction, row: TaskRow, source: str) -> bool:
+    """Tell whether a run has used a source before."""
+    found = tx.execute(
+        "SELECT 1 FROM run_source WHERE scope_id = ? AND source = ? AND task_id = ?",
         (row.scope_id, source, row.id),
-    )
+    ).fetchone()
+    return found is not None
 
 
-def sources(db: sqlite3.Connection, task_id: str) -> tuple[str, ...]:
-    """See `TaskStore.sources`."""
-    rows = db.execute("SELECT source FROM run_source WHERE task_id = ?", (task_id,))
-    return tuple(source for (source,) in rows)
+def note_sources(tx: Transaction, row: TaskRow, changes: Iterable[Change]) -> None:
+    """Note the sources among changes that were written, for listings; reads find them in the events."""
+    for change in changes:
+        if isinstance(change, Used):
+            tx.execute(
+                "INSERT INTO run_source (scope_id, source, task_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (row.scope_id, change.source, row.id),
+            )
 
 
 def lost_sources(

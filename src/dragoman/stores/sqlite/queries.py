@@ -152,14 +152,22 @@ def page(
     history_length: int,
     artifacts: bool,
     withheld: Callable[[str], bool] | None = None,
+    *,
+    patient: bool = True,
 ) -> TaskPage:
-    """See `TaskStore.page`."""
+    """See `TaskStore.page`.
+
+    Raises:
+        TooLong: some tasks are withheld, each of which has to be looked at, and whoever asks is not `patient`.
+    """
     with snapshot(connection):
         scope = scope_id(connection, filters.scope)
         tasks: list[Task] = []
         total, has_more = 0, False
         if scope is not None:
             lost = lost_sources(connection, scope, withheld)
+            if lost and not patient:
+                raise TooLong
             total = _total(connection, scope, filters, lost)
             rows = _newest(connection, scope, filters, cursor, lost, size + 1)
             has_more = len(rows) > size

@@ -1,6 +1,7 @@
 """The SQLite store: one writer thread, a reading connection for each thread that reads."""
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -34,7 +35,7 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite import accepting, approving, commands, evidence, parking, purge, queries
+from dragoman.stores.sqlite import accepting, approving, commands, parking, purge, queries
 from dragoman.stores.sqlite.connection import (
     StoreError,
     explain,
@@ -280,21 +281,18 @@ class SqliteStore:
     ) -> TaskPage:
         """See `TaskStore.page`."""
 
-        def read() -> TaskPage:
+        def read(patient: bool) -> TaskPage:
             return self._read(
-                lambda db: queries.page(db, filters, size, cursor, history_length, artifacts, withheld)
+                lambda db: queries.page(
+                    db, filters, size, cursor, history_length, artifacts, withheld, patient=patient
+                )
             )
 
         # With whole tasks it may have to read a megabyte of events.
-        return await self._aside(read) if history_length or artifacts else read()
-
-    async def use_source(self, lease: Lease, source: str) -> None:
-        """See `TaskStore.use_source`."""
-        await self._writer.run(lambda tx: evidence.use_source(tx, lease, source))
-
-    async def sources(self, task_id: str) -> tuple[str, ...]:
-        """See `TaskStore.sources`."""
-        return self._read(lambda db: evidence.sources(db, task_id))
+        if not (history_length or artifacts):
+            with contextlib.suppress(queries.TooLong):
+                return read(patient=False)
+        return await self._aside(lambda: read(patient=True))
 
     async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:
         """See `TaskStore.journal`."""

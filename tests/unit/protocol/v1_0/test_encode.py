@@ -20,6 +20,7 @@ from dragoman.model import (
     TaskState,
     TaskStatus,
     TextPart,
+    Used,
 )
 from dragoman.protocol.pages import MAX_PAGE_BYTES
 from dragoman.protocol.v1_0.encode import encode_item, encode_page, encode_task
@@ -94,7 +95,7 @@ def test_small_tasks_behind_a_large_one_are_not_taken_out_of_order() -> None:
     assert [listed["id"] for listed in json.loads(whole)["tasks"]] == ["task-0"]
 
 
-@pytest.mark.parametrize("change", [Received(MESSAGE), Reply(MESSAGE), Resumed(1)])
-def test_an_event_that_streams_do_not_show_has_no_form(change: Received | Reply | Resumed) -> None:
+@pytest.mark.parametrize("change", [Received(MESSAGE), Reply(MESSAGE), Resumed(1), Used("wiki")])
+def test_an_event_that_streams_do_not_show_has_no_form(change: Received | Reply | Resumed | Used) -> None:
     with pytest.raises(TypeError, match=type(change).__name__):
         encode_item(TaskEvent("t", "c", 1, 0, 1, change))
