@@ -19,6 +19,7 @@ from bench.scenarios.closed_loop import PEERS_OF, closed_loop
 from bench.scenarios.exact import exact
 from bench.scenarios.first_event import first_event
 from bench.scenarios.generations import generations
+from bench.scenarios.hosted import hosted
 from bench.scenarios.idle_streams import idle_streams
 from bench.scenarios.listing import listing
 from bench.scenarios.open_loop import open_loop
@@ -29,6 +30,7 @@ from bench.wrk import find_wrk
 _RUN: dict[str, Callable[[Session], list[Sample]]] = {
     **{str(operation): partial(closed_loop, operation=operation) for operation in PEERS_OF},
     "generations": generations,
+    "hosted": hosted,
     "exact": exact,
     "first-event": first_event,
     "list": listing,

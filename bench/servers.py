@@ -14,6 +14,7 @@ from bench.wire import Operation, Routes
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CACHE = REPOSITORY / ".cache" / "bench"
+ECHO = REPOSITORY / "bench" / "agents" / "echo.py"
 OURS = "dragoman"
 _CARD = "/.well-known/agent-card.json"
 
@@ -27,6 +28,10 @@ class Server:
     environment: Environment | None
     """The peer's own environment; None for Dragoman, which runs in this one."""
     lacks: frozenset[Operation] = field(default_factory=frozenset)
+    configuration: str = ""
+    """For Dragoman: its configuration, `{folder}` being where its files are; if empty, it serves the echo agent."""
+    token: str = ""
+    """What the file `token` in that folder holds."""
 
     @property
     def is_ours(self) -> bool:
@@ -48,8 +53,14 @@ class Server:
         """What starts it; Dragoman keeps its tasks in the folder `data`."""
         if self.environment is not None:
             return self.environment.command(CACHE / self.name)
-        agent = REPOSITORY / "bench" / "agents" / "echo.py"
-        serve = [sys.executable, "-m", "dragoman", "serve", str(agent)]
+        serve = [sys.executable, "-m", "dragoman", "serve"]
+        if self.configuration:
+            file = data.parent / "dragoman.toml"
+            file.write_text(self.configuration.replace("{folder}", str(data.parent)), encoding="utf-8")
+            (data.parent / "token").write_text(self.token, encoding="utf-8")
+            serve += ["--config", str(file)]
+        else:
+            serve.append(str(ECHO))
         return [*serve, "--listen", "127.0.0.1:0", "--data", str(data)]
 
 

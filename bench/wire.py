@@ -91,6 +91,8 @@ class Wire:
     port: int
     routes: Routes
     binding: Binding
+    bearer: str = ""
+    """A token to send along, if there is one."""
 
     def card(self) -> bytes:
         """The agent card; the same in both bindings."""
@@ -186,6 +188,7 @@ class Wire:
             f"{method} {path} HTTP/1.1",
             f"Host: {self.host}:{self.port}",
             *([f"A2A-Version: {version}"] if version else []),
+            *([f"Authorization: Bearer {self.bearer}"] if self.bearer else []),
             f"Accept: {'text/event-stream' if streamed else 'application/json'}",
         ]
         if body is not None:
