@@ -1,4 +1,4 @@
-"""Send one message to an agent and print its result, once, however often the network fails (docs/how-to/hosted.md).
+"""Send one message to an agent and print its result, once, however often the network fails (docs/reference/hosted.md).
 
     DRAGOMAN_AGENT_URL=https://agents.example.com/v1/a2a/agents/demo DRAGOMAN_API_KEY=… python client.py [TEXT]
 

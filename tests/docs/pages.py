@@ -10,13 +10,16 @@ from msgspec import NODEFAULT, Struct
 
 from dragoman import config
 from dragoman.agents.agent import Agent
+from dragoman.agents.run import MAX_DETAILS
 from dragoman.app import FAILURES_PER_SECOND
 from dragoman.bindings.cors import PREFLIGHT_SECONDS
 from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
+from dragoman.bindings.hosted import BODY_LIMIT as HOSTED_BODY
 from dragoman.cards.serve import MAX_AGE
 from dragoman.engines.agent_loop import GRACE
 from dragoman.engines.embedded import SHOW_AFTER
 from dragoman.gateway import observe
+from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.query import HISTORY, MAX_HISTORY
 from dragoman.gateway.send import WINDOW
 from dragoman.gateway.subscribe import HEARTBEAT
@@ -254,11 +257,40 @@ def limits_part() -> str:
             "`limits.failed_auth`",
             "429 `RATE_LIMITED`",
         ],
+        *_hosted_limits(),
         ["idle HTTP connection", f"{KEEP_ALIVE_SECONDS} seconds", "", "it is closed"],
         ["card kept by a client", f"{MAX_AGE} seconds", "", ""],
         ["preflight kept by a browser", f"{PREFLIGHT_SECONDS} seconds", "", ""],
     ]
     return table(["what", "limit", "changed by", "beyond it"], rows)
+
+
+def _hosted_limits() -> list[list[str]]:
+    """Return the limits of the hosted profile alone."""
+    text, observers = HOSTED.text_only, config.Observers()
+    assert text is not None and HOSTED.result_bytes is not None
+    bounds = f"{observers.everybody}, {observers.tenant} of a tenant, {observers.principal} of a principal"
+    return [
+        ["hosted: request body", size(HOSTED_BODY), "", "413 `BODY_TOO_LARGE`"],
+        ["hosted: parts of a message", str(text.parts), "", "400 `INVALID_PARAMS`"],
+        ["hosted: characters of a message", f"{text.characters:,}", "", "400 `INVALID_PARAMS`"],
+        ["hosted: a result, as JSON", size(HOSTED.result_bytes), "", "the task is FAILED"],
+        ["hosted: a task in a reply", size(HOSTED.result_bytes), "", "its oldest messages are left out"],
+        [
+            "hosted: a wait or stream",
+            spell(observers.window),
+            "`hosted.observers.window`",
+            "it ends; the run goes on",
+        ],
+        ["hosted: waits and streams at a time", bounds, "`hosted.observers`", "429 `OBSERVER_LIMIT`"],
+        [
+            "hosted: a run, waiting included",
+            spell(config.Hosted().deadline),
+            "`hosted.deadline`",
+            "the task is FAILED",
+        ],
+        ["details of an approval", size(MAX_DETAILS), "", "`ValueError` in the handler"],
+    ]
 
 
 def size(count: int) -> str:

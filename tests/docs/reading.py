@@ -104,7 +104,9 @@ class Reading:
             raise snippet.wrong(f"nothing after it in the document uses {name}")
         if self._served and self._server is not None:
             time.sleep(LOG_SECONDS)
-            called = set(_CALLED.findall(self._server.log_file.read_text(encoding="utf-8")))
+            # A hosted agent is the agent itself, served in another way.
+            log = self._server.log_file.read_text(encoding="utf-8")
+            called = {agent.partition(":")[0] for agent in _CALLED.findall(log)}
             missing = sorted(self._served - called)
             if missing:
                 raise SnippetError(

@@ -16,7 +16,7 @@ COMMAND_SECONDS = 60.0
 _STATE = ".variables"
 _BEFORE = f"set -a; [ ! -s {_STATE} ] || . ./{_STATE}; trap 'export -p >{_STATE}' EXIT\n"
 
-# `dragoman` as an installed one behaves, except that the id of an agent means one of the document's server.
+# `dragoman` as an installed one behaves, except that the usual address and an agent's id mean the document's server.
 _DRAGOMAN = """#!{python} -P
 import sys
 sys.path.insert(0, {source!r})
@@ -24,6 +24,8 @@ sys.argv[0] = "dragoman"
 words = sys.argv[1:]
 if words[:1] in (["send"], ["card"]) and len(words) > 1 and "://" not in words[1] and not words[1].startswith("-"):
     sys.argv[2] = {url!r} + "/agents/" + words[1]
+if words[:1] == ["approvals"] and "--help" not in words:
+    sys.argv += ["--url", {url!r}]
 from dragoman.cli import main
 main()
 """
