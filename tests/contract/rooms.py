@@ -17,7 +17,7 @@ from dragoman.agents import Agent
 from dragoman.app import Service
 from dragoman.config import Config, Engine, Server
 from dragoman.gateway import Answer, Call, Gateway
-from dragoman.model import LOCAL, Change, Message, Principal, Scope, Task, TaskEvent, TaskState
+from dragoman.model import LOCAL, Change, Decision, Message, Principal, Scope, Task, TaskEvent, TaskState
 from dragoman.model.message import text_of
 from dragoman.model.operation import CancelTask, GetTask, Operation, SendMessage
 from dragoman.stores.sqlite import Operator
@@ -76,6 +76,10 @@ class EngineRoom(Protocol):
 
     async def answer(self, agent: Agent, task_id: str, text: str) -> Task:
         """Send a message to a task that there is, and wait for what comes of it."""
+        ...
+
+    async def decide(self, agent: Agent, task_id: str, *, approved: bool, note: str = "") -> Task:
+        """Decide the one approval that waits, as `carol`, and wait for what comes of the task."""
         ...
 
     async def cancel(self, agent: Agent, task_id: str) -> Task:
@@ -166,6 +170,16 @@ class EmbeddedRoom(EngineRoom):
         assert isinstance(task, Task)
         return task
 
+    async def decide(self, agent: Agent, task_id: str, *, approved: bool, note: str = "") -> Task:
+        (approval,) = await self._store.approvals(LOCAL, after="", limit=2)
+        assert approval.task_id == task_id
+        decision = Decision(approved=approved, by="carol", note=note)
+        await self._store.decide(LOCAL, approval.id, decision, digest=approval.digest, flat=())
+        async with asyncio.timeout(10):
+            while (task := await self.read(agent, task_id)).status.state in _AT_WORK:
+                await asyncio.sleep(0.005)
+        return task
+
     async def cancel(self, agent: Agent, task_id: str) -> Task:
         task = await self._gateway.perform(_call(agent), Operation.CANCEL_TASK, CancelTask(task_id=task_id))
         assert isinstance(task, Task)
@@ -225,6 +239,8 @@ class EmbeddedRoom(EngineRoom):
         ) as connection:
             connection.execute("UPDATE clock SET offset_ms = offset_ms + ?", (milliseconds,))
 
+
+_AT_WORK = (TaskState.SUBMITTED, TaskState.WORKING)
 
 ENGINES: list[type[EngineRoom]] = [EmbeddedRoom]
 """The engines under contract."""
