@@ -31,7 +31,8 @@ class Gathered:
 
     def __init__(self, artifact_id: str) -> None:
         self._artifact_id = artifact_id
-        self._texts: dict[str, str] = {}
+        self._pieces: dict[str, list[str]] = {}
+        self._size = 0
 
     def take(self, changes: Iterable[Change]) -> tuple[Change, ...]:
         """Keep the artifacts among changes and return the rest; a completion brings the result along before it.
@@ -53,15 +54,19 @@ class Gathered:
         return tuple(rest)
 
     def _keep(self, chunk: ArtifactChunk) -> None:
-        artifact = chunk.artifact
-        before = self._texts.get(artifact.artifact_id, "") if chunk.append else ""
-        self._texts[artifact.artifact_id] = before + _text(artifact.parts)
-        if sum(map(len, self._texts.values())) > MAX_BYTES:
+        pieces = self._pieces.setdefault(chunk.artifact.artifact_id, [])
+        if not chunk.append:
+            self._size -= sum(map(len, pieces))
+            pieces.clear()
+        pieces.append(_text(chunk.artifact.parts))
+        self._size += len(pieces[-1])
+        if self._size > MAX_BYTES:
             raise _too_large()
 
     def _result(self, completion: StatusChange) -> Artifact:
         said = text_of(completion.message.parts) if completion.message is not None else ""
-        text = "\n\n".join(piece for piece in (*self._texts.values(), said) if piece)
+        texts = (*map("".join, self._pieces.values()), said)
+        text = "\n\n".join(text for text in texts if text)
         if not text:
             raise ResultRefused("The agent ended without a result.")
         # As JSON, because that is how it has to fit into a reply: what could never be read is no success. No character

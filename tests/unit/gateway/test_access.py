@@ -233,6 +233,25 @@ def test_a_quiet_stream_ends_too(take: Take, monkeypatch: pytest.MonkeyPatch) ->
     play(scenario())
 
 
+def test_looking_again_is_not_shown_and_life_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.gateway.subscribe.LOOK", 0.02)
+    monkeypatch.setattr("dragoman.gateway.subscribe.HEARTBEAT", 0.2)
+
+    async def scenario() -> None:
+        world = Workspace()
+        task = await world.begun()
+        stream = await world.subscribed(task)
+        reading = asyncio.ensure_future(told(stream))
+        await asyncio.sleep(0.7)
+        await world.act(Lease(task.id, 1), status(S.COMPLETED))
+        first, *quiet, last = await reading
+        assert (first, last) == ("3 task WORKING", "4 COMPLETED")
+        assert 2 <= len(quiet) <= 4, "one each 0.2 s, although it was looked at each 0.02 s"
+        assert set(quiet) == {"nothing"}
+
+    play(scenario())
+
+
 def test_a_stream_ends_when_its_run_uses_a_source_that_the_caller_lacks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

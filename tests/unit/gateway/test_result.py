@@ -1,6 +1,7 @@
 """The one verified result: what is gathered, what is refused, and what is found out when it is shown."""
 
 import hashlib
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -181,6 +182,19 @@ def test_pieces_are_counted_together() -> None:
         piece(half, "a"), piece(half, "b"), piece(half, "c"), piece("y", "b", append=True), completed()
     )
     assert "more than fits" in refusal_of(refused)
+
+
+def test_a_piece_that_replaces_counts_instead_of_what_it_replaces() -> None:
+    most = "x" * largest("a")
+    again = [piece(most[: len(most) // 2 + 10]) for _ in range(5)]
+    assert result_of(outcome(*again, piece(most), completed())) == most
+
+
+def test_very_many_pieces_cost_no_more_than_their_length() -> None:
+    began = time.process_time()
+    changes = outcome(piece("begun "), *[piece("chunk ", append=True)] * 100_000, completed())
+    assert len(result_of(changes)) == 600_006
+    assert time.process_time() - began < 4, "copying all that was gathered with each piece takes longer"
 
 
 def test_what_steps_give_is_given_again_when_the_handler_is_entered_again() -> None:
