@@ -24,7 +24,7 @@ from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.pipeline import Pipeline
-from dragoman.callers import registry_of, verifier_of
+from dragoman.callers import declared, registry_of, verifier_of
 from dragoman.cards import CardFile, combined, interfaces
 from dragoman.cards.build import JSON_RPC
 from dragoman.config import (
@@ -43,13 +43,13 @@ from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
-from dragoman.identity import Failures, Gate
+from dragoman.identity import Failures, Gate, Keeper
 from dragoman.model import AgentInterface, Received, Resumed, TaskState, Used
 from dragoman.model.errors import Unavailable
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
-from dragoman.stores.sqlite import SqliteStore
+from dragoman.stores.sqlite import SqliteStore, kept_tenants
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 
@@ -135,17 +135,20 @@ def database_path(config: Config, data: Path) -> Path:
     return Path(config.store.url.removeprefix("sqlite:///")) if config.store.url else data / "dragoman.db"
 
 
-def check_listen(config: Config) -> tuple[str, int]:
-    """Return the host and port to listen at.
+def check_listen(config: Config, data: Path) -> tuple[str, int]:
+    """Return the host and port to listen at; `data` is the data folder, where tenants may be kept.
 
     Raises:
         ConfigError: others could reach it although nobody would have to prove who they are.
+        StoreError: the store cannot be asked for tenants.
     """
     host, port = host_and_port(config.server.listen)
-    if not is_loopback(host) and not config.authenticates:
+    named = config.authenticates or is_loopback(host)
+    if not named and not kept_tenants(database_path(config, data)):
         raise ConfigError(
             f"server.listen = {config.server.listen}: nobody would have to show who they are. Name who may call in "
-            "[tenants.NAME.principals.NAME], or an issuer in [auth.oidc], or listen on 127.0.0.1"
+            "[tenants.NAME.principals.NAME] or with `dragoman tenant create`, or an issuer in [auth.oidc], or listen "
+            "on 127.0.0.1"
         )
     return host, port
 
@@ -193,10 +196,13 @@ class Service:
         self._drain = seconds(config.server.drain, "server.drain")
         versions = load_versions()
         everyone = (*agents, *beside)
-        served = {agent.id: _served(agent, config, versions, base_url) for agent in everyone}
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
         failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
         self.gate = gate = Gate(registry_of(config, os.environ), failures, verifier=self._verifier)
+
+        def served(*, closed: bool) -> dict[str, ServedAgent]:
+            return {agent.id: _served(agent, config, versions, base_url, closed) for agent in everyone}
+
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -224,12 +230,12 @@ class Service:
             ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
         )
         gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers)
-        directory = Directory(served, versions, _default(config, agents))
+        directory = Directory(served(closed=not gate.is_open), versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
-        fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(served, versions, base_url))
+        fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(directory, base_url))
         hosted_directory = _hosted_directory(hosted, config, versions, base_url)
         surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
-        runs = {agent.id: agent for agent in (*served.values(), *hosted_directory.agents.values())}
+        runs = {agent.id: agent for agent in (*directory.agents.values(), *hosted_directory.agents.values())}
         approvals = ApprovalSurface(
             Approvals(self._store, {agent_id: agent.settings for agent_id, agent in runs.items()}),
             Resumer(self._store),
@@ -246,10 +252,22 @@ class Service:
             body_seconds=seconds(config.limits.body_time, "limits.body_time"),
         )
 
+        was_open = gate.is_open
+
+        def changed() -> None:
+            nonlocal was_open
+            if was_open and not gate.is_open:
+                # From here on callers must show who they are, and cards say what is enforced.
+                was_open, directory.agents = False, served(closed=True)
+            self._hub.recheck()
+
+        self._keeper = Keeper(gate, declared(config), self._store, changed)
+
     async def start(self) -> None:
-        """Start the agents, take up what an earlier server left, and begin to purge."""
+        """Let in who may call, start the agents, take up what an earlier server left, and begin to purge."""
         if self._verifier is not None:
             self._verifier.start()
+        await self._keeper.refresh()
         await self._engine.start()
         self._purging = asyncio.create_task(self._purger.run())
 
@@ -268,6 +286,7 @@ class Service:
         await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
         if self._verifier is not None:
             await self._verifier.close()
+        self._keeper.close()
         await asyncio.to_thread(self._store.close)
 
     def _committed(self, commit: Commit) -> None:
@@ -281,6 +300,7 @@ class Service:
     def _notice(self) -> None:
         self._hub.look_again()
         self._engine.look_again()
+        self._keeper.look_again()
 
     async def _unready(self) -> Sequence[str]:
         try:
@@ -298,11 +318,13 @@ class Service:
         yield "dragoman_streams", "Open streams", {}, self.asgi.open_streams()
 
 
-def _served(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str) -> ServedAgent:
+def _served(
+    agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str, closed: bool
+) -> ServedAgent:
     chosen = _versions(agent, config, versions)
     table = config.agents.get(agent.id, AgentTable())
-    bearer = config.authenticates and not table.public
-    card = agent.card(interfaces(f"{base_url}/agents/{agent.id}", chosen.values()), bearer=bearer)
+    places = interfaces(f"{base_url}/agents/{agent.id}", chosen.values())
+    card = agent.card(places, bearer=closed and not table.public)
     now = time.time()
     forms = {version: spec.card(card) for version, spec in chosen.items()}
     newest = next(iter(chosen))
@@ -362,14 +384,12 @@ def _hosted_directory(
     return Directory(served, {newest: spec}, None)
 
 
-def _descriptions(
-    served: Mapping[str, ServedAgent], versions: Mapping[str, ProtocolSpec], base_url: str
-) -> dict[str, CardFile]:
+def _descriptions(directory: Directory, base_url: str) -> dict[str, CardFile]:
     """Return the OpenAPI document of each version that has one and in which an agent is served."""
     now = time.time()
     documents = {}
-    for version, spec in versions.items():
-        agents = tuple(agent.id for agent in served.values() if version in agent.versions)
+    for version, spec in directory.versions.items():
+        agents = tuple(agent.id for agent in directory.agents.values() if version in agent.versions)
         if spec.describe is not None and agents:
             body = spec.describe(Deployment(base_url, agents, __version__))
             documents[version] = CardFile(body, now)

@@ -1,14 +1,50 @@
-"""Who may call by the configuration: its tokens, and what tells about those of an issuer that it names."""
+"""Who may call, as far as the configuration says: names, tokens from where it says that they are, and an issuer's."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from dragoman import __version__
 from dragoman.config import Config, ConfigError, Oidc, TokenRef, seconds
+from dragoman.gateway.tenants import Declared, Kind
 from dragoman.identity import Credential, Registry, Verifier, hash_token
 from dragoman.identity.tokens import SHORTEST
 from dragoman.model import Principal
 from dragoman.model.principal import rights_of
+
+
+def declared(config: Config) -> Declared:
+    """Return the names of the configuration; what agents and principals name of workspaces is there by that."""
+    grants = {
+        (tenant, name): frozenset(
+            [
+                *((Kind.WORKSPACE, workspace) for workspace in who.workspaces),
+                *((Kind.SOURCE, source) for source in who.sources),
+            ]
+        )
+        for tenant, table in config.tenants.items()
+        for name, who in table.principals.items()
+    }
+    worked_in = {
+        (agent.tenant, Kind.WORKSPACE, agent.workspace) for agent in config.agents.values() if agent.workspace
+    }
+    return Declared(
+        features={name: frozenset(table.features) for name, table in config.tenants.items()},
+        principals=frozenset(grants),
+        resources=frozenset(
+            worked_in | {(who[0], *one) for who, granted in grants.items() for one in granted}
+        ),
+        grants=grants,
+    )
+
+
+def without_tenant(config: Config, tenants: Collection[str]) -> list[str]:
+    """Return what to tell an operator of agents whose tenant is not there: nobody can call them."""
+    return [
+        f"agents.{agent_id}.tenant: there is no tenant {table.tenant}, so nobody can call the agent; make it with "
+        f"`dragoman tenant create {table.tenant}` or in [tenants.{table.tenant}]"
+        for agent_id, table in config.agents.items()
+        if table.tenant and table.tenant not in tenants
+    ]
 
 
 def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
@@ -28,7 +64,7 @@ def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
                 hashed = hash_token(_token(ref, place, environment))
                 if hashed in tokens:
                     raise ConfigError(f"{place}: this token is in the configuration already")
-                tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes)))
+                tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes), place))
     features = {name: table.features for name, table in config.tenants.items()}
     return Registry(features, tokens, workspaces, sources)
 

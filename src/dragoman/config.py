@@ -442,10 +442,6 @@ def _check_values(config: Config, source: str) -> None:
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
         _check_hosted(config.hosted)
-        if config.hosted.enabled and not config.tenants:
-            raise ConfigError(
-                "hosted.enabled: nobody could call hosted agents; name tenants in [tenants.NAME]"
-            )
         if config.auth.oidc is not None:
             _check_oidc(config.auth.oidc)
         for agent_id, table in config.agents.items():
@@ -507,14 +503,10 @@ def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
     if not table.python:
         raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
     durations(agent_id, table)
-    if table.tenant and table.tenant not in config.tenants:
-        raise ConfigError(f"agents.{agent_id}.tenant: there is no [tenants.{table.tenant}]")
+    if table.tenant and not is_name(table.tenant):
+        raise ConfigError(f"agents.{agent_id}.tenant: {table.tenant!r} is no name for a tenant")
     if table.workspace and not table.tenant:
         raise ConfigError(f"agents.{agent_id}.workspace: a workspace is a tenant's; write tenant as well")
-    if table.public and not config.authenticates:
-        raise ConfigError(
-            f"agents.{agent_id}.public: without [tenants.NAME] nobody has to show who they are; leave it out"
-        )
 
 
 def _check_oidc(oidc: Oidc) -> None:

@@ -17,7 +17,8 @@ import uvicorn
 from dragoman.agents import Agent
 from dragoman.app import Service, check_listen, conformance_agents, database_path, load_agents
 from dragoman.bindings.guarded import GuardedProtocol
-from dragoman.config import Config, ConfigError
+from dragoman.callers import without_tenant
+from dragoman.config import Config, ConfigError, is_loopback
 from dragoman.stores.sqlite import StoreBusy
 from dragoman.telemetry.logs import LogSink
 
@@ -60,7 +61,7 @@ async def serve(
     Raises:
         ConfigError, AgentError, StoreError: it cannot start; the message says why.
     """
-    host, port = check_listen(config)
+    host, port = check_listen(config, data)
     agents = load_agents(config, files)
     beside = conformance_agents(config, agents) if conformance else []
     listener = _listen(host, port)
@@ -71,6 +72,10 @@ async def serve(
             lambda: Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
         )
         await service.start()
+        if service.gate.is_open and not is_loopback(host):
+            raise ConfigError("the last tenant was removed while the server started; start it again")
+        for warning in without_tenant(config, service.gate.registry.tenants):
+            _LOG.warning("%s", warning)
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]
         return await _run(service, listener, lambda: started(url, everyone, database_path(config, data)))

@@ -39,6 +39,14 @@ class Gate(Protocol):
         """
         ...
 
+    def confirm(self, principal: Principal) -> None:
+        """Make sure that somebody who was let in before would be let in now.
+
+        Raises:
+            Unauthenticated.
+        """
+        ...
+
 
 class HostedGate(Gate, Protocol):
     """Tells also what a principal is granted."""

@@ -70,6 +70,15 @@ class HostedSurface:
         principal = await self._identify(exchange)
         return await self._rpc.decode(exchange, agent_id, form, refusal, principal), principal
 
+    def confirm(self, agent: ServedAgent, principal: Principal) -> None:
+        """Make sure that a principal who was let in to an agent would be let in now.
+
+        Raises:
+            AgentNotFound: it would not.
+        """
+        if not self._gate.is_let_in(principal, agent.tenant):
+            raise AgentNotFound(_NO_AGENT)
+
     async def _card(self, exchange: Exchange, agent_id: str) -> Reply:
         exchange.operation = CARD_OPERATION
         version = self._fixed.negotiate(exchange, self._versions) or next(iter(self._versions))

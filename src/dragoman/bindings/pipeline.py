@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -18,7 +19,7 @@ from msgspec import structs
 from dragoman.bindings import sse
 from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.bounds import page_within, task_within
-from dragoman.bindings.directory import Directory, HostedGate
+from dragoman.bindings.directory import Directory, HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
 from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED
@@ -179,6 +180,7 @@ class Pipeline:
             settings=agent.settings,
             policy=agent.policy,
             access=Access(self._gate, principal, agent.workspace) if agent.workspace else None,
+            still=partial(self._confirm, agent, principal),
             extensions=activated(
                 _requested_extensions(exchange.request, decoded.spec),
                 agent.settings.capabilities.extensions,
@@ -205,6 +207,11 @@ class Pipeline:
             named = decoded.spec.extension_headers[0]
             reply.headers.append((named, ", ".join(call.extensions).encode()))
         return reply
+
+    def _confirm(self, agent: ServedAgent, principal: Principal) -> None:
+        self._gate.confirm(principal)
+        if self._hosted is not None and agent.workspace:
+            self._hosted.confirm(agent, principal)
 
     def _check_acceptable(self, exchange: Exchange, decoded: Decoded) -> None:
         known = exchange.form.media_types

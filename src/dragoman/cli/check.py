@@ -19,15 +19,22 @@ def check(
 
     from dragoman import app
     from dragoman.agents import AgentError
+    from dragoman.callers import without_tenant
     from dragoman.config import ConfigError
+    from dragoman.stores.sqlite import StoreError, kept_tenants
 
     try:
         settings = load_config(config)
-        app.check_listen(settings)
+        app.check_listen(settings, data)
         agents = app.load_agents(settings, files or [])
         app.check_agents(settings, agents)
+        kept = kept_tenants(app.database_path(settings, data))
     except (ConfigError, AgentError) as error:
         refuse(error)
+    except StoreError as error:
+        refuse(error, 1)
+    for warning in without_tenant(settings, {*settings.tenants, *kept}):
+        typer.echo(f"dragoman: {warning}", err=True)
     if show:
         print(msgspec.json.format(msgspec.json.encode(settings)).decode())
         return

@@ -10,11 +10,16 @@ from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Message, Principal, Scope, Task, TaskEvent
 
 
+def unconditional() -> None:
+    """Go on, whatever changes."""
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """Who calls which agent, and what they asked for beside the operation itself.
 
     `access` is what the caller may still see of what its tasks hold: everything, where it is `None`. What it may not
-    see is withheld, and only cancelling is left.
+    see is withheld, and only cancelling is left. `still` raises what the caller would be refused with by now: what
+    goes on for long is given up by that.
     """
 
     principal: Principal
@@ -22,6 +27,7 @@ class Call(Struct, frozen=True, kw_only=True):
     settings: AgentSettings
     policy: Policy = OPEN
     access: Access | None = None
+    still: Callable[[], None] = unconditional
     extensions: tuple[str, ...] = ()
 
 

@@ -9,12 +9,14 @@ a time, so that the loop gets round to others between them.
 """
 
 import asyncio
+import math
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from dragoman.gateway.call import Committed
+from dragoman.gateway.call import Call, Committed, unconditional
 from dragoman.gateway.ports import TaskStore
 from dragoman.gateway.watching import Lease
 from dragoman.model import (
@@ -28,6 +30,7 @@ from dragoman.model import (
     UrlPart,
     Used,
 )
+from dragoman.model.errors import DragomanError
 from dragoman.model.message import Part
 
 MAX_EVENTS = 256
@@ -36,9 +39,17 @@ MAX_BYTES = 4 * 1024 * 1024
 WAKES = 16
 """Observers of a crowd that are woken in one turn of the serving loop at most."""
 
+LONGEST_WAIT = 3600.0
+"""Seconds after which observers are checked, however far away the next one's time is."""
+
 
 class Observer:
-    """A place in the event log of one task. Use it as a context manager, on the serving loop."""
+    """A place in the event log of one task. Use it as a context manager, on the serving loop.
+
+    Attributes:
+        task_id: the task.
+        until: when it has to be checked at the latest, in seconds since 1970 UTC.
+    """
 
     __slots__ = (
         "_buffer",
@@ -47,15 +58,30 @@ class Observer:
         "_lease",
         "_overflowed",
         "_queued",
+        "_refusal",
         "_stale",
+        "_still",
         "_streams",
         "_waiter",
         "task_id",
+        "until",
     )
 
-    def __init__(self, hub: "Hub", task_id: str, lease: Lease | None, *, streams: bool) -> None:
+    def __init__(
+        self,
+        hub: "Hub",
+        task_id: str,
+        lease: Lease | None,
+        still: Callable[[], None],
+        until: float | None,
+        *,
+        streams: bool,
+    ) -> None:
         self.task_id = task_id
+        self.until = until
         self._hub = hub
+        self._still = still
+        self._refusal: DragomanError | None = None
         self._lease = lease
         self._streams = streams
         self._queued = False
@@ -105,6 +131,14 @@ class Observer:
         self._stale = True
         self._call()
 
+    def recheck(self) -> None:
+        """Let nothing more be seen by somebody who would not be let in any more; called by the hub."""
+        try:
+            self._still()
+        except DragomanError as error:
+            self._refusal = error
+            self._call()
+
     def _call(self) -> None:
         if self._waiter is None or self._waiter.done() or self._queued:
             return
@@ -126,10 +160,15 @@ class Observer:
 
         Returns an empty sequence when `timeout` seconds passed without one, and `None` when this observer fell
         behind and must take a new snapshot.
+
+        Raises:
+            DragomanError: who observes would not be let in any more.
         """
         loop = asyncio.get_running_loop()
         until = None if timeout is None else loop.time() + timeout
         while True:
+            if self._refusal is not None:
+                raise self._refusal
             if self._overflowed:
                 self._overflowed, self._stale, self._bytes = False, False, 0
                 return None
@@ -168,17 +207,31 @@ class Hub:
         self._observers: dict[str, set[Observer]] = {}
         self._woken = 0
         self._queue: deque[Observer] = deque()
+        self._due = math.inf
+        self._timer: asyncio.TimerHandle | None = None
 
-    def observe(self, task_id: str, lease: Lease | None = None, *, streams: bool = False) -> Observer:
+    def observe(
+        self,
+        task_id: str,
+        lease: Lease | None = None,
+        call: Call | None = None,
+        *,
+        streams: bool = False,
+    ) -> Observer:
         """Return an observer of a task, to be entered before the snapshot is taken; it returns `lease` in the end.
 
-        One that `streams` may be one of a crowd and have to wait for its turn.
+        If `call` would be refused by now, when its credential expires or after a change, so is the observer. One that
+        `streams` may be one of a crowd and have to wait for its turn.
         """
-        return Observer(self, task_id, lease, streams=streams)
+        if call is None:
+            return Observer(self, task_id, lease, unconditional, None, streams=streams)
+        return Observer(self, task_id, lease, call.still, call.principal.expires_at, streams=streams)
 
     def attach(self, observer: Observer) -> None:
         """Begin to hand events to an observer."""
         self._observers.setdefault(observer.task_id, set()).add(observer)
+        if observer.until is not None and observer.until < self._due:
+            self._recheck_at(observer.until)
 
     def detach(self, observer: Observer) -> None:
         """Stop handing events to an observer."""
@@ -219,6 +272,33 @@ class Hub:
         for observers in self._observers.values():
             for observer in observers:
                 observer.look_again()
+
+    def recheck(self) -> None:
+        """Have every observer checked, because somebody may have lost what they had."""
+        for observers in self._observers.values():
+            for observer in observers:
+                observer.recheck()
+
+    def _recheck_at(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        # A moment later, so that it has come by every clock; and by the hour, because clocks are set.
+        wait = min(max(0.0, due - time.time()) + 0.01, LONGEST_WAIT)
+        self._timer = asyncio.get_running_loop().call_later(wait, self._expire)
+
+    def _expire(self) -> None:
+        self._due, self._timer = math.inf, None
+        self.recheck()
+        now = time.time()
+        ahead = [
+            observer.until
+            for observers in self._observers.values()
+            for observer in observers
+            if observer.until is not None and observer.until > now
+        ]
+        if ahead:
+            self._recheck_at(min(ahead))
 
     def count(self) -> int:
         """Return how many observers there are."""

@@ -65,13 +65,13 @@ class Sender:
         return await self._send(call, request, acceptance)
 
     async def _send(self, call: Call, request: SendMessage, acceptance: Acceptance) -> Answer:
-        with self._hub.observe(acceptance.task_id) as observer:
+        with self._hub.observe(acceptance.task_id, None, call) as observer:
             accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:
                 fold = _fold(acceptance, accepted)
                 await self._watch(observer, fold, call, request)
                 return self._answer(fold, call, request, accepted.replayed)
-        with self._hub.observe(accepted.task_id) as observer:
+        with self._hub.observe(accepted.task_id, None, call) as observer:
             fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
             await self._watch(observer, fold, call, request)
             return self._answer(fold, call, request, accepted.replayed)
@@ -88,7 +88,7 @@ class Sender:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
         acceptance = await self._acceptance(call, request)
         lease = self._watchers.enter(call.principal) if call.policy.watches else None
-        observer = self._hub.observe(acceptance.task_id, lease, streams=True).attach()
+        observer = self._hub.observe(acceptance.task_id, lease, call, streams=True).attach()
         try:
             accepted = await self._accept(acceptance)
             if accepted.task_id == acceptance.task_id:

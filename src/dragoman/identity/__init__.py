@@ -2,7 +2,18 @@
 
 from dragoman.identity.failures import Failures
 from dragoman.identity.gate import Gate, Rejected, Verifier
+from dragoman.identity.keeping import Keeper
 from dragoman.identity.registry import Credential, Registry
 from dragoman.identity.tokens import hash_token, new_token
 
-__all__ = ["Credential", "Failures", "Gate", "Registry", "Rejected", "Verifier", "hash_token", "new_token"]
+__all__ = [
+    "Credential",
+    "Failures",
+    "Gate",
+    "Keeper",
+    "Registry",
+    "Rejected",
+    "Verifier",
+    "hash_token",
+    "new_token",
+]

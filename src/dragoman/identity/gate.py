@@ -74,11 +74,33 @@ class Gate:
         self._failures = failures
         self._verifier = verifier
         self._clock = clock
+        self._was_closed = False
 
     @property
     def is_open(self) -> bool:
         """Whether nobody has to show who they are."""
-        return not self.registry.tenants and self._verifier is None
+        return not (self.registry.tenants or self._verifier is not None or self._was_closed)
+
+    def change(self, registry: Registry) -> None:
+        """Let others in from now on. Without the last tenant nobody is let in: a gate that was closed stays so."""
+        self._was_closed = not self.is_open
+        self.registry = registry
+
+    def confirm(self, principal: Principal) -> None:
+        """Make sure that somebody who was let in before would be let in now.
+
+        Raises:
+            Unauthenticated: the credential is not good any more.
+        """
+        if self.is_open or principal.is_anonymous:
+            return
+        if principal.credential:
+            known = self.registry.credentials.get(principal.credential)
+            good = known is not None and known.principal == principal
+        else:
+            good = principal.tenant in self.registry.tenants
+        if not good or (principal.expires_at is not None and principal.expires_at <= self._clock()):
+            raise Unauthenticated(_INVALID, invalid=True)
 
     async def identify(
         self, credentials: Sequence[bytes], address: str, *, tenant: str = "", public: bool = False

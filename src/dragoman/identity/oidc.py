@@ -159,7 +159,8 @@ class JwtVerifier(Verifier):
             raise Rejected(f"its {trust.principal_claim} is no name of a principal")
         if not isinstance(tenant, str) or not is_name(tenant):
             raise Rejected(f"its {trust.tenant_claim} is no name of a tenant")
-        return Principal(tenant, name, rights_of(_scopes(claims, trust.scope_claim))), until + trust.skew
+        rights, until = rights_of(_scopes(claims, trust.scope_claim)), until + trust.skew
+        return Principal(tenant, name, rights, expires_at=until), until
 
 
 def _object(body: bytes) -> Mapping[str, Any]:

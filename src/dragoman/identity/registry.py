@@ -25,6 +25,7 @@ class Registry:
     Attributes:
         tenants: the features of each tenant.
         tokens: the credentials by token hash.
+        credentials: the same by their ids.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Registry:
         """Put the picture together; `workspaces` and `sources` are by tenant and principal."""
         self.tenants = {name: frozenset(features) for name, features in tenants.items()}
         self.tokens = dict(tokens)
+        self.credentials = {credential.id: credential for credential in self.tokens.values()}
         self._workspaces = {who: frozenset(names) for who, names in workspaces.items()}
         self._sources = {who: frozenset(names) for who, names in sources.items()}
 

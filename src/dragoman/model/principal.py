@@ -50,13 +50,22 @@ def rights_of(scopes: Iterable[str]) -> frozenset[Right]:
 
 ALL_BUT_ADMIN = rights_of(["*"])
 
+SCOPES = ("ai:answer", "a2a:read", "a2a:delegate", "a2a:approve", "ai:*", "a2a:*", "*", "admin:*")
+"""Every scope that a credential can have."""
+
 
 class Principal(Struct, frozen=True):
-    """A caller. Tenant and name come from the credential alone, never from a request; `rights` from its scopes."""
+    """A caller. Tenant and name come from the credential alone, never from a request; `rights` from its scopes.
+
+    `credential` is the id of the token that was shown, if it has one, and `expires_at` when that stops being good, in
+    seconds since 1970 UTC.
+    """
 
     tenant: str
     name: str
     rights: frozenset[Right] = ALL_BUT_ADMIN
+    credential: str = ""
+    expires_at: float | None = None
 
     @property
     def is_anonymous(self) -> bool:

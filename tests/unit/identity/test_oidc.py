@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dragoman.identity import Rejected, hash_token
 from dragoman.identity import oidc as module
@@ -64,6 +65,10 @@ class World:
         return
 
     async def verify(self, token: str) -> Principal:
+        """Whom a token stands for, whatever the time until when it does."""
+        return structs.replace(await self.verified(token), expires_at=None)
+
+    async def verified(self, token: str) -> Principal:
         return await self.verifier.verify(token, hash_token(token))
 
 
@@ -330,6 +335,10 @@ def test_a_token_is_good_between_its_dates_give_or_take_the_skew(changes: dict[s
         assert verified(token) == ALICE
     else:
         assert flaw(token) in ("it has expired", "it is not good yet (nbf)", "it is not good yet (iat)")
+
+
+def test_a_principal_is_good_as_long_as_its_token() -> None:
+    assert asyncio.run(World().verified(EC.sign(CLAIMS))).expires_at == NOW + 300 + TRUST.skew
 
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])

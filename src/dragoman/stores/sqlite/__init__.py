@@ -5,6 +5,7 @@ from dragoman.stores.sqlite.connection import StoreBusy, StoreError
 from dragoman.stores.sqlite.migrating import SchemaStatus, Upgraded, schema_status, script, upgrade
 from dragoman.stores.sqlite.operator import Operator
 from dragoman.stores.sqlite.store import SqliteStore
+from dragoman.stores.sqlite.tenants import administer, consult, kept_tenants
 
 __all__ = [
     "Backup",
@@ -14,7 +15,10 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "Upgraded",
+    "administer",
     "back_up",
+    "consult",
+    "kept_tenants",
     "schema_status",
     "script",
     "upgrade",

@@ -75,10 +75,16 @@ def migrations() -> list[Migration]:
 def open_store(path: Path) -> sqlite3.Connection:
     """Open a file for writing as a store of the newest schema, making it if it is missing or empty.
 
+    It and its folder are made for their owner alone (folder 0700, file 0600).
+
     Raises:
-        StoreError: it holds something else, or has another schema.
+        StoreError: it cannot be made, holds something else, or has another schema.
         StoreBusy: it has to be made, and somebody else is writing to it.
     """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
     connection = open_writer(path)
     try:
         _prepare(connection, path)

@@ -21,6 +21,7 @@ from dragoman.gateway.ports import (
     LostRun,
     Purged,
 )
+from dragoman.gateway.tenants import Book, Kept
 from dragoman.model import (
     Approval,
     Change,
@@ -46,6 +47,7 @@ from dragoman.stores.sqlite.connection import (
 from dragoman.stores.sqlite.locks import write_lock_holder
 from dragoman.stores.sqlite.migrating import open_store
 from dragoman.stores.sqlite.ownership import Ownership
+from dragoman.stores.sqlite.tenants import SqliteBook, all_or_nothing, consult, version_of
 from dragoman.stores.sqlite.writer import Transaction, Writer
 
 CHECK_SECONDS = 2.0
@@ -64,7 +66,7 @@ CommitListener = Callable[[Commit], None]
 
 
 class SqliteStore:
-    """Implements `gateway.ports.TaskStore` on one SQLite file."""
+    """Implements `gateway.ports.TaskStore` and `gateway.tenants.TenantStore` on one SQLite file."""
 
     def __init__(
         self,
@@ -85,10 +87,6 @@ class SqliteStore:
         Raises:
             StoreError: the file cannot be used, or another server has it.
         """
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
         self._path = path
         self._lease_ms = int(lease * 1000)
         self._loop = asyncio.get_running_loop()
@@ -323,6 +321,27 @@ class SqliteStore:
 
     async def _aside(self, read: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._long_reads, read)
+
+    async def kept(self, known: int) -> Kept | None:
+        """See `TenantStore.kept`."""
+        if self._read(lambda db: version_of(db.execute)) == known:
+            return None
+        return await self.consult(lambda book: book.read())
+
+    async def consult(self, work: Callable[[Book], T]) -> T:
+        """See `TenantStore.consult`."""
+        # In a thread: what is kept may be much.
+        return await asyncio.to_thread(consult, self._path, work)
+
+    async def administer(self, work: Callable[[Book], T]) -> T:
+        """See `TenantStore.administer`."""
+
+        def run(tx: Transaction) -> T:
+            with all_or_nothing(tx.execute):
+                return work(SqliteBook(tx.execute, tx.now))
+
+        result: T = await self._writer.run(run)
+        return result
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         # On the calling loop, without a hop to a thread: an indexed read costs less than the hop.
