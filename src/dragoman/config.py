@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from dragoman.model.principal import RESERVED, is_name
+from dragoman.model.principal import FEATURES, RESERVED, is_name
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
 
@@ -23,8 +23,6 @@ FOREVER = "never"
 
 SHORTEST_AGE = 60.0
 """Seconds that a finished task is kept at least: a caller must be able to read it, and to send its message again."""
-FEATURES = ("agent_api",)
-"""What a tenant can be given beyond the open surfaces."""
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA")
 """Signatures of JWTs that can be checked: none of them has a secret that the server shares with the issuer."""

@@ -103,6 +103,8 @@ REMEDIES: Mapping[str, str] = {
     "RateLimited": "Wait as long as `Retry-After` says, and send what is good.",
     "ObserverLimit": "Wait as long as `Retry-After` says, or send with `returnImmediately` and read the task later.",
     "ApprovalNotFound": "Check the id, and that the agent is one of your tenant's.",
+    "EntryNotFound": "List what there is; the message names what looks like it.",
+    "EntryConflict": "Do what the message says: it is there already, or belongs to the configuration.",
     "ApprovalClosed": "Read the approvals again; this one needs no decision any more.",
     "ResultTooLarge": "Ask for less history, or for fewer tasks.",
     "ArtifactUnverified": "Tell the operator: the store was changed by something else than the server.",

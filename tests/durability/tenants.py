@@ -151,9 +151,12 @@ class Open:
 
 
 @contextlib.asynccontextmanager
-async def caller(server: ServerProcess, tenant: str = "", principal: str = "") -> AsyncIterator[Caller]:
-    """A caller with the token of a principal, or without a credential."""
-    credential = {"Authorization": f"Bearer {token_of(tenant, principal)}"} if tenant else {}
+async def caller(
+    server: ServerProcess, tenant: str = "", principal: str = "", *, text: str = ""
+) -> AsyncIterator[Caller]:
+    """A caller with the token of a principal, or with another one, or without a credential."""
+    token = token_of(tenant, principal) if tenant else text
+    credential = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx2.AsyncClient(
         base_url=server.url, headers=VERSION | credential, limits=LIMITS, timeout=60, trust_env=False
     ) as http:

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from dragoman.cli import agents, approvals, backup, card, check, migrate, send, serve, tasks
+from dragoman.cli import agents, approvals, backup, card, check, migrate, send, serve, tasks, tenant, token
 
 app = typer.Typer(
     name="dragoman",
@@ -23,6 +23,8 @@ app.command("backup")(backup.backup)
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(approvals.app, name="approvals")
+app.add_typer(tenant.app, name="tenant")
+app.add_typer(token.app, name="token")
 
 
 def _version(wanted: bool) -> None:

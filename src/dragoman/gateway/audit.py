@@ -10,7 +10,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
 
     `action` is an operation of A2A or a verb such as `token.create`; `target` is what it was done to, as a path. Who
     did it is a principal of a tenant, with the token `credential`, from `address`; each is empty if there is none.
-    `outcome` is "ok", "replayed", or the reason of the error.
+    `outcome` is "ok", "replayed", or the reason of the error; `detail` a short fact, such as the scopes of a token.
     """
 
     action: str
@@ -20,6 +20,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     credential: str = ""
     address: str = ""
     outcome: str = OK
+    detail: str = ""
     times: int = 1
 
 

@@ -72,8 +72,8 @@ class Book(Protocol):
         """The time by the store's clock, in milliseconds since 1970 UTC."""
         ...
 
-    def read(self) -> Kept:
-        """Return everything."""
+    def read(self, *, tokens: bool = True) -> Kept:
+        """Return everything; without `tokens`, which may be many, all but these."""
         ...
 
     def add_tenant(self, name: str) -> bool:

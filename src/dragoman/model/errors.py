@@ -32,6 +32,8 @@
     │   └── Unavailable
     ├── ApprovalNotFound
     ├── ApprovalClosed                      decided before, or nobody waits for it any more
+    ├── EntryNotFound                       no such tenant, principal, token …
+    ├── EntryConflict                       what is there forbids the change
     ├── ResultTooLarge                      of a result that is bounded
     ├── ArtifactUnverified                  what is stored of a task is not what was written
     ├── InternalError                       ours; the cause goes to the log, never to the wire
@@ -305,6 +307,26 @@ class ApprovalClosed(DragomanError):
     """The approval was decided before, or nobody waits for it any more, or it is not what was shown."""
 
     reason = "APPROVAL_CLOSED"
+
+
+class EntryNotFound(DragomanError):
+    """There is nothing of this name among what operators keep of tenants.
+
+    `tenant` is where it was looked for, `near` a name there that looks like it.
+    """
+
+    reason = "ENTRY_NOT_FOUND"
+
+    def __init__(self, what: str, name: str, *, tenant: str = "", near: str = "") -> None:
+        where = f" in {tenant}" if tenant else ""
+        hint = f"; did you mean {near}?" if near else ""
+        super().__init__(f"There is no {what} {name[:128]}{where}{hint}", metadata={"name": name[:128]})
+
+
+class EntryConflict(DragomanError):
+    """What is there forbids the change: the same is there already, or it belongs to the configuration."""
+
+    reason = "ENTRY_CONFLICT"
 
 
 class ResultTooLarge(DragomanError):

@@ -19,6 +19,10 @@ NAME_PATTERN = r"[a-z0-9][a-z0-9._@-]{0,127}"
 """Tenants, principals and workspaces."""
 
 
+FEATURES = ("agent_api",)
+"""What a tenant can be given beyond the open surfaces."""
+
+
 def is_name(text: str) -> bool:
     """Tell whether a tenant or a principal can be called so."""
     return re.fullmatch(NAME_PATTERN, text) is not None and text not in RESERVED

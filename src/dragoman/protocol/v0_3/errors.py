@@ -61,6 +61,8 @@ TABLE: Mapping[type[DragomanError], Known] = MappingProxyType(
         errors.QuotaExceeded: Known("QuotaExceededError", -32000, 429),
         errors.ApprovalNotFound: Known("ApprovalNotFoundError", -32000, 404),
         errors.ApprovalClosed: Known("ApprovalClosedError", -32000, 409),
+        errors.EntryNotFound: Known("EntryNotFoundError", -32000, 404),
+        errors.EntryConflict: Known("EntryConflictError", -32000, 409),
         errors.ResultTooLarge: Known("ResultTooLargeError", -32603, 500),
         errors.ArtifactUnverified: Known("ArtifactUnverifiedError", -32603, 500),
         errors.Unavailable: Known("UnavailableError", -32000, 503),

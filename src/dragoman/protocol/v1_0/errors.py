@@ -54,6 +54,8 @@ TABLE: Mapping[type[DragomanError], Codes] = MappingProxyType(
         errors.QuotaExceeded: Codes(-32000, 429, "RESOURCE_EXHAUSTED"),
         errors.ApprovalNotFound: Codes(-32000, 404, "NOT_FOUND"),
         errors.ApprovalClosed: Codes(-32000, 409, "FAILED_PRECONDITION"),
+        errors.EntryNotFound: Codes(-32000, 404, "NOT_FOUND"),
+        errors.EntryConflict: Codes(-32000, 409, "FAILED_PRECONDITION"),
         errors.ResultTooLarge: Codes(-32603, 500, "INTERNAL"),
         errors.ArtifactUnverified: Codes(-32603, 500, "DATA_LOSS"),
         errors.Unavailable: Codes(-32000, 503, "UNAVAILABLE"),

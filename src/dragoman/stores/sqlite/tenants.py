@@ -17,7 +17,7 @@ from dragoman.stores.sqlite.migrating import check_schema, open_store
 T = TypeVar("T")
 Execute = Callable[..., sqlite3.Cursor]
 
-AUDIT_COLUMNS = "tenant, principal, credential, address, action, target, outcome, times"
+AUDIT_COLUMNS = "tenant, principal, credential, address, action, target, outcome, detail, times"
 _COLUMNS = "id, tenant, principal, scopes, note, created_at, expires_at, revoked_at"
 
 
@@ -33,7 +33,7 @@ class SqliteBook(Book):
         """See `Book`."""
         return self._now
 
-    def read(self) -> Kept:
+    def read(self, *, tokens: bool = True) -> Kept:
         """See `Book`."""
         features: defaultdict[str, set[str]] = defaultdict(set)
         grants: defaultdict[tuple[str, str], set[tuple[Kind, str]]] = defaultdict(set)
@@ -43,14 +43,14 @@ class SqliteBook(Book):
             "SELECT tenant, principal, kind, name FROM resource_grant"
         ):
             grants[tenant, principal].add((Kind(kind), name))
-        tokens = self._rows(f"SELECT hash, {_COLUMNS} FROM token WHERE revoked_at IS NULL")
+        good = f"SELECT hash, {_COLUMNS} FROM token WHERE revoked_at IS NULL"
         resources = self._rows("SELECT tenant, kind, name FROM resource ORDER BY tenant, kind, name")
         return Kept(
             version=version_of(self._execute),
             tenants=[name for (name,) in self._rows("SELECT name FROM tenant ORDER BY name")],
             features={tenant: frozenset(found) for tenant, found in features.items()},
             principals=self._rows("SELECT tenant, name FROM principal ORDER BY tenant, name"),
-            tokens={hashed: _token(columns) for hashed, *columns in tokens},
+            tokens={hashed: _token(columns) for hashed, *columns in self._rows(good)} if tokens else {},
             resources=[(tenant, Kind(kind), name) for tenant, kind, name in resources],
             grants={who: frozenset(found) for who, found in grants.items()},
         )
@@ -199,7 +199,7 @@ class SqliteBook(Book):
         return True
 
 
-ADD_AUDIT = f"INSERT INTO audit (at, {AUDIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_AUDIT = f"INSERT INTO audit (at, {AUDIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 """With the time and `columns_of` an entry."""
 
 
@@ -213,6 +213,7 @@ def columns_of(entry: AuditEntry) -> tuple[str | int, ...]:
         entry.action,
         entry.target,
         entry.outcome,
+        entry.detail,
         entry.times,
     )
 
@@ -272,7 +273,7 @@ def kept_tenants(path: Path) -> list[str]:
     if not path.is_file() or not path.stat().st_size:
         return []
     try:
-        return consult(path, lambda book: list(book.read().tenants))
+        return consult(path, lambda book: list(book.read(tokens=False).tenants))
     except Unavailable as error:
         raise StoreError(f"{path} cannot be read: {error.__cause__}") from error
 
@@ -310,7 +311,7 @@ def _token(columns: Sequence[Any]) -> Token:
 
 
 def _entry(columns: Sequence[Any]) -> AuditEntry:
-    tenant, principal, credential, address, action, target, outcome, times = columns
+    tenant, principal, credential, address, action, target, outcome, detail, times = columns
     return AuditEntry(
         tenant=tenant,
         principal=principal,
@@ -319,5 +320,6 @@ def _entry(columns: Sequence[Any]) -> AuditEntry:
         action=action,
         target=target,
         outcome=outcome,
+        detail=detail,
         times=times,
     )

@@ -35,6 +35,8 @@ EXPECTED = {
     "ObserverLimit": ("ObserverLimitError", -32000, 429),
     "ApprovalNotFound": ("ApprovalNotFoundError", -32000, 404),
     "ApprovalClosed": ("ApprovalClosedError", -32000, 409),
+    "EntryNotFound": ("EntryNotFoundError", -32000, 404),
+    "EntryConflict": ("EntryConflictError", -32000, 409),
     "ResultTooLarge": ("ResultTooLargeError", -32603, 500),
     "ArtifactUnverified": ("ArtifactUnverifiedError", -32603, 500),
     "AgentNotFound": ("AgentNotFoundError", -32000, 404),
@@ -64,6 +66,8 @@ def sample(kind: type[DragomanError]) -> DragomanError:
         return kind([FieldViolation("a.b[0]", "is wrong")])
     if kind is errors.Unauthenticated:
         return errors.Unauthenticated("It is so.", invalid=True)
+    if kind is errors.EntryNotFound:
+        return errors.EntryNotFound("tenant", "t")
     if kind is errors.ObserverLimit:
         return errors.ObserverLimit()
     if kind is errors.TaskNotFound:

@@ -39,6 +39,8 @@ EXPECTED = {
     "ObserverLimit": (-32000, 429, "RESOURCE_EXHAUSTED", "OBSERVER_LIMIT"),
     "ApprovalNotFound": (-32000, 404, "NOT_FOUND", "APPROVAL_NOT_FOUND"),
     "ApprovalClosed": (-32000, 409, "FAILED_PRECONDITION", "APPROVAL_CLOSED"),
+    "EntryNotFound": (-32000, 404, "NOT_FOUND", "ENTRY_NOT_FOUND"),
+    "EntryConflict": (-32000, 409, "FAILED_PRECONDITION", "ENTRY_CONFLICT"),
     "ResultTooLarge": (-32603, 500, "INTERNAL", "RESULT_TOO_LARGE"),
     "ArtifactUnverified": (-32603, 500, "DATA_LOSS", "ARTIFACT_UNVERIFIED"),
     "AgentNotFound": (-32000, 404, "NOT_FOUND", "AGENT_NOT_FOUND"),
@@ -66,6 +68,8 @@ NEVER_ANSWERED = {
 def sample(kind: type[DragomanError]) -> DragomanError:
     if issubclass(kind, InvalidParams):
         return kind([FieldViolation("a.b[0]", "is wrong")])
+    if kind is errors.EntryNotFound:
+        return errors.EntryNotFound("tenant", "t")
     if kind is errors.ObserverLimit:
         return errors.ObserverLimit()
     if kind is errors.TaskNotFound:

@@ -70,6 +70,7 @@ CREATE TABLE audit (
     action     TEXT NOT NULL,
     target     TEXT NOT NULL,
     outcome    TEXT NOT NULL,               -- ok, or the reason of the error
+    detail     TEXT NOT NULL,               -- a short fact, such as the scopes of a token
     times      INTEGER NOT NULL             -- how often within a few seconds; the same denials are one row
 ) STRICT;
 CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit

@@ -1,0 +1,87 @@
+"""What the commands that administer tenants share: opening the store beside a server, and saying what is wrong."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from dragoman.cli.settings import load_config, refuse
+
+T = TypeVar("T")
+
+
+def change(data: Path, config: Path | None, work: Callable[[Any], T], *, create: bool = False) -> T:
+    """Have `work` change something through an `Administration`, or end the command saying why not.
+
+    Only with `create` is a store made where there is none.
+    """
+    from dragoman.admin import Administration
+    from dragoman.admin.operations import Actor
+    from dragoman.callers import declared
+    from dragoman.stores.sqlite import administer
+
+    settings, path = _settings(data, config)
+    if not path.is_file():
+        if not create:
+            refuse(
+                f"there is no store at {path}; name the server's data folder with --data, or make it with "
+                "`dragoman serve` or `dragoman tenant create`",
+                1,
+            )
+        typer.echo(f"dragoman: makes the store {path}", err=True)
+    actor = Actor(principal=_user(), address="command line")
+    return guarded(
+        lambda: administer(path, lambda book: work(Administration(book, declared(settings), actor)))
+    )
+
+
+def read(data: Path, config: Path | None, work: Callable[[Any, Any], T]) -> T:
+    """Have `work` look something up in a book and with the names of the configuration; or end the command."""
+    from dragoman.callers import declared
+    from dragoman.stores.sqlite import consult
+
+    settings, path = _settings(data, config)
+    return guarded(lambda: consult(path, lambda book: work(book, declared(settings))))
+
+
+def configured(config: Path | None) -> Any:
+    """Return the configuration, or end the command."""
+    return _settings(Path(), config)[0]
+
+
+def guarded(work: Callable[[], T]) -> T:
+    """Return what `work` does, or end the command: with 2 if it was asked wrongly, with 1 otherwise."""
+    from dragoman.model.errors import DragomanError, InvalidParams
+    from dragoman.stores.sqlite import StoreError
+
+    try:
+        return work()
+    except InvalidParams as error:
+        refuse(error.message)
+    except DragomanError as error:
+        refuse(error.message, 1)
+    except StoreError as error:
+        refuse(error, 1)
+
+
+def _settings(data: Path, config: Path | None) -> tuple[Any, Path]:
+    from dragoman import app as server
+    from dragoman.config import ConfigError
+
+    try:
+        settings = load_config(config)
+    except ConfigError as error:
+        refuse(error)
+    return settings, server.database_path(settings, data)
+
+
+def _user() -> str:
+    """Return the name of the user who runs this, by the system and not by the environment."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
