@@ -50,6 +50,7 @@ from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
 from dragoman.stores.sqlite import SqliteStore, kept_tenants
+from dragoman.telemetry.audit import AuditTrail
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 
@@ -243,7 +244,8 @@ class Service:
             runs,
             directory.newest.jsonrpc.codec,
         )
-        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface, approvals)
+        self._trail = AuditTrail(self._store.add_to_audit)
+        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface, approvals, self._trail)
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
             CrossOrigin(pipeline, origins) if origins else pipeline,
@@ -287,6 +289,7 @@ class Service:
         if self._verifier is not None:
             await self._verifier.close()
         self._keeper.close()
+        await self._trail.close()
         await asyncio.to_thread(self._store.close)
 
     def _committed(self, commit: Commit) -> None:

@@ -6,12 +6,14 @@ from urllib.parse import unquote
 
 import msgspec
 
+from dragoman.bindings.auditing import entry_of
 from dragoman.bindings.bounds import task_within
 from dragoman.bindings.directory import HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.gateway import Call
 from dragoman.gateway.access import Access
 from dragoman.gateway.approvals import LONGEST_NOTE, PAGE, Approvals, Resumer
+from dragoman.gateway.audit import AuditEntry
 from dragoman.model import Approval, Principal, Right, Scope, Task
 from dragoman.model.errors import (
     ApprovalNotFound,
@@ -96,7 +98,12 @@ class ApprovalSurface:
         if not self._may_see(principal, await self._approvals.find(principal, approval_id)):
             raise ApprovalNotFound(approval_id)
         approval = await self._approvals.decide(
-            principal, approval_id, approved=decision == "approve", note=note, shown=shown
+            principal,
+            approval_id,
+            approved=decision == "approve",
+            note=note,
+            shown=shown,
+            audit=self._audit(exchange),
         )
         exchange.task_id = approval.task_id
         return _reply(_shown(approval))
@@ -107,13 +114,13 @@ class ApprovalSurface:
         fields = await _body(exchange)
         text = fields.required("text", longest=LONGEST_TEXT)
         message_id = fields.string("messageId", longest=LONGEST_ID)
-        agent, task = await self._resumed(principal, task_id, text, message_id)
+        agent, task = await self._resumed(exchange, principal, task_id, text, message_id)
         exchange.agent, exchange.task_id = agent.id, task.id
         body = task_within(agent.policy.result_bytes, task, self._codec.task)
         return Reply(200, list(_HEADERS), body)
 
     async def _resumed(
-        self, principal: Principal, task_id: str, text: str, message_id: str
+        self, exchange: Exchange, principal: Principal, task_id: str, text: str, message_id: str
     ) -> tuple[ServedAgent, Task]:
         for agent in self._hosted:
             if not self._gate.is_let_in(principal, agent.tenant):
@@ -124,6 +131,7 @@ class ApprovalSurface:
                 settings=agent.settings,
                 policy=agent.policy,
                 access=Access(self._gate, principal, agent.workspace),
+                audit=self._audit(exchange),
             )
             try:
                 return agent, await self._resumer.resume(call, task_id, text, message_id)
@@ -137,12 +145,15 @@ class ApprovalSurface:
         request = exchange.request
         exchange.route, exchange.operation = route, operation
         principal = await self._gate.identify(request.headers.all(b"authorization"), request.address)
-        exchange.tenant = principal.tenant
+        exchange.principal = principal
         if right not in principal.rights:
             raise Forbidden(right)
         if request.method not in methods:
             raise MethodNotAllowed(request.method, methods)
         return principal
+
+    def _audit(self, exchange: Exchange) -> AuditEntry | None:
+        return None if self._gate.is_open else entry_of(exchange)
 
     def _may_see(self, principal: Principal, approval: Approval) -> bool:
         """Tell whether a principal may see, and decide, an approval of its tenant."""

@@ -29,6 +29,11 @@ class CardForm(Protocol):
 class Gate(Protocol):
     """Tells who calls (see `identity.Gate`)."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has to show who they are."""
+        ...
+
     async def identify(
         self, credentials: Sequence[bytes], address: str, *, tenant: str = "", public: bool = False
     ) -> Principal:

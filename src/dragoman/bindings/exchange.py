@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
+from dragoman.model import Principal
 from dragoman.model.errors import DragomanError, InvalidRequest
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.spec import Codec
@@ -128,6 +129,7 @@ class Exchange:
     Attributes:
         form: how answers and errors are written.
         version: the negotiated version, "rejected", or empty if nothing was negotiated.
+        principal: who asks, once that is known.
         agent, operation, task_id, route: what was called, as far as it came.
         outcome: "ok" or the reason of the error.
         flaw: what was wrong with the credential, which only the log line says.
@@ -139,10 +141,10 @@ class Exchange:
         "form",
         "operation",
         "outcome",
+        "principal",
         "request",
         "route",
         "task_id",
-        "tenant",
         "version",
     )
 
@@ -151,9 +153,14 @@ class Exchange:
         self.form = form
         self.version = ""
         self.agent = ""
-        self.tenant = ""
+        self.principal: Principal | None = None
         self.operation = ""
         self.task_id = ""
         self.route = ""
         self.outcome = "ok"
         self.flaw = ""
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of whoever asks, once that is known."""
+        return self.principal.tenant if self.principal is not None else ""

@@ -93,7 +93,7 @@ class HostedSurface:
     async def _identify(self, exchange: Exchange) -> Principal:
         request = exchange.request
         principal = await self._gate.identify(request.headers.all(b"authorization"), request.address)
-        exchange.tenant = principal.tenant
+        exchange.principal = principal
         return principal
 
 

@@ -18,6 +18,7 @@ from msgspec import structs
 
 from dragoman.bindings import sse
 from dragoman.bindings.approvals import ApprovalSurface
+from dragoman.bindings.auditing import entry_of, refusal_of
 from dragoman.bindings.bounds import page_within, task_within
 from dragoman.bindings.directory import Directory, HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
@@ -29,6 +30,7 @@ from dragoman.bindings.jsonrpc import JsonRpcBinding
 from dragoman.bindings.retired import retired
 from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.access import Access
+from dragoman.gateway.audit import Audit
 from dragoman.gateway.extensions import activated
 from dragoman.model import Principal, Scope, Task, TaskPage
 from dragoman.model.errors import (
@@ -61,10 +63,12 @@ class Pipeline:
         log: LogSink,
         hosted: HostedSurface | None = None,
         approvals: ApprovalSurface | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self._gateway = gateway
         self._hosted = hosted
         self._approvals = approvals
+        self._audit = audit
         self._directory = directory
         self._gate = gate
         self._fixed = fixed
@@ -167,7 +171,7 @@ class Pipeline:
             tenant=agent.tenant if agent is not None else "",
             public=agent is not None and agent.public,
         )
-        exchange.tenant = principal.tenant
+        exchange.principal = principal
         return principal
 
     async def _perform(
@@ -181,6 +185,7 @@ class Pipeline:
             policy=agent.policy,
             access=Access(self._gate, principal, agent.workspace) if agent.workspace else None,
             still=partial(self._confirm, agent, principal),
+            audit=entry_of(exchange) if decoded.operation.writes and not self._gate.is_open else None,
             extensions=activated(
                 _requested_extensions(exchange.request, decoded.spec),
                 agent.settings.capabilities.extensions,
@@ -271,6 +276,10 @@ class Pipeline:
 
     def _failure(self, exchange: Exchange, error: DragomanError) -> Reply:
         exchange.outcome = error.reason
+        if self._audit is not None and not self._gate.is_open:
+            entry = refusal_of(exchange, error, self._directory.agents)
+            if entry is not None:
+                self._audit.note(entry)
         if isinstance(error, Unauthenticated):
             exchange.flaw = error.flaw
         return exchange.form.failure(error)

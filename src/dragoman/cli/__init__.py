@@ -4,7 +4,20 @@ import sys
 
 import typer
 
-from dragoman.cli import agents, approvals, backup, card, check, migrate, send, serve, tasks, tenant, token
+from dragoman.cli import (
+    agents,
+    approvals,
+    audit,
+    backup,
+    card,
+    check,
+    migrate,
+    send,
+    serve,
+    tasks,
+    tenant,
+    token,
+)
 
 app = typer.Typer(
     name="dragoman",
@@ -20,6 +33,7 @@ app.command("agents")(agents.agents)
 app.command("send")(send.send)
 app.command("card")(card.card)
 app.command("backup")(backup.backup)
+app.add_typer(audit.app, name="audit")
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(approvals.app, name="approvals")

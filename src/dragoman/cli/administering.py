@@ -11,6 +11,9 @@ from dragoman.cli.settings import load_config, refuse
 
 T = TypeVar("T")
 
+HERE = "command line"
+"""Where an act of an operator at the machine comes from."""
+
 
 def change(data: Path, config: Path | None, work: Callable[[Any], T], *, create: bool = False) -> T:
     """Have `work` change something through an `Administration`, or end the command saying why not.
@@ -31,10 +34,17 @@ def change(data: Path, config: Path | None, work: Callable[[Any], T], *, create:
                 1,
             )
         typer.echo(f"dragoman: makes the store {path}", err=True)
-    actor = Actor(principal=_user(), address="command line")
+    actor = Actor(principal=_user(), address=HERE)
     return guarded(
         lambda: administer(path, lambda book: work(Administration(book, declared(settings), actor)))
     )
+
+
+def done_here(action: str, target: str = "", detail: str = "") -> Any:
+    """Return what to note in the audit of an act of whoever runs this."""
+    from dragoman.gateway.audit import AuditEntry
+
+    return AuditEntry(action=action, target=target, detail=detail, principal=_user(), address=HERE)
 
 
 def read(data: Path, config: Path | None, work: Callable[[Any, Any], T]) -> T:

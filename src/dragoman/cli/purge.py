@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import typer
 
+from dragoman.cli.administering import done_here
 from dragoman.cli.settings import refuse
 from dragoman.config import ConfigError, seconds
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import DragomanError
-from dragoman.stores.sqlite import Operator
+from dragoman.stores.sqlite import Operator, StoreError
 
 STEP_REST = 4
 """After each step, rest so many times as long as it took, if a server is writing too."""
@@ -59,6 +60,9 @@ class Purge:
             if not dry_run and matching:
                 _ask(matching)
         purged = 0 if dry_run or matching == 0 else self._delete(operator, named, before)
+        if purged:
+            target = f"agents/{self._agent}/tasks" if self._agent else "tasks"
+            operator.note(done_here("tasks.purge", target, _tasks(purged)))
         operator.close()
         if as_json:
             print(json.dumps({"purged": purged} | ({"would_purge": matching} if dry_run else {})))
@@ -87,8 +91,8 @@ class Purge:
                             return purged
                     show(purged)
                     time.sleep((time.monotonic() - began) * rest)
-        except DragomanError as error:
-            refuse(f"{error.message} ({_tasks(purged)} purged until then)", 1)
+        except (DragomanError, StoreError) as error:
+            refuse(f"{error} ({_tasks(purged)} purged until then)", 1)
 
 
 def _find(operator: Operator, task_id: str) -> tuple[Scope, str]:

@@ -118,14 +118,18 @@ def cancel_task(
     config: ConfigOption = None,
 ) -> None:
     """Cancel a task; a running server stops its handler within 5 seconds."""
+    from dragoman.cli.administering import done_here
     from dragoman.model.errors import DragomanError
+    from dragoman.stores.sqlite import StoreError
 
     operator = _open(data, config)
     scope, _ = _find(operator, task_id)
     try:
-        operator.cancel(scope, task_id)
+        operator.cancel(scope, task_id, done_here("CancelTask"))
     except DragomanError as error:
         refuse(error.message, 1)
+    except StoreError as error:
+        refuse(error, 1)
     operator.close()
     print(f"task {task_id} is CANCELED")
 

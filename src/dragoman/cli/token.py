@@ -16,6 +16,9 @@ app = typer.Typer(
 
 PAGE = 500
 
+FAR = 1e12
+"""Seconds beyond every lifetime that is allowed."""
+
 
 @app.command("create")
 def create(
@@ -118,8 +121,8 @@ def _milliseconds(text: str) -> int | None:
     if not text:
         return None
     try:
-        return int(seconds(text, "--expires") * 1000)
-    except (ConfigError, OverflowError) as error:
+        return int(min(seconds(text, "--expires"), FAR) * 1000)
+    except ConfigError as error:
         refuse(error)
 
 

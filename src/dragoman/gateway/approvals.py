@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from dragoman.gateway.access import is_withheld
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.call import Call
 from dragoman.gateway.identity import digest
 from dragoman.gateway.ports import Acceptance, AgentSettings, RunRequest, TaskStore
@@ -41,16 +42,23 @@ class Approvals:
         return self._with_end(await self._store.approval(principal.tenant, approval_id))
 
     async def decide(
-        self, principal: Principal, approval_id: str, *, approved: bool, note: str, shown: str | None
+        self,
+        principal: Principal,
+        approval_id: str,
+        *,
+        approved: bool,
+        note: str,
+        shown: str | None,
+        audit: AuditEntry | None = None,
     ) -> Approval:
-        """Decide an approval, once; the run that waits for it goes on.
+        """Decide an approval, once; the run that waits for it goes on. `audit` is what to note of it.
 
         Raises:
             ApprovalNotFound, ApprovalClosed.
         """
         decision = Decision(approved=approved, by=principal.name, note=note)
         approval = await self._store.decide(
-            principal.tenant, approval_id, decision, digest=shown, flat=self._flat
+            principal.tenant, approval_id, decision, digest=shown, flat=self._flat, audit=audit
         )
         return self._with_end(approval)
 
@@ -100,6 +108,7 @@ class Resumer:
                 visible=True,
                 flat=call.settings.flat_deadline,
                 answers=True,
+                audit=call.audit,
             )
         )
         fold = await self._store.read(call.scope, task_id)

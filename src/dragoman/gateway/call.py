@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from msgspec import Struct
 
 from dragoman.gateway.access import Access
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Message, Principal, Scope, Task, TaskEvent
@@ -19,7 +20,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     `access` is what the caller may still see of what its tasks hold: everything, where it is `None`. What it may not
     see is withheld, and only cancelling is left. `still` raises what the caller would be refused with by now: what
-    goes on for long is given up by that.
+    goes on for long is given up by that. `audit` is what to note of what is changed, if anything.
     """
 
     principal: Principal
@@ -28,6 +29,7 @@ class Call(Struct, frozen=True, kw_only=True):
     policy: Policy = OPEN
     access: Access | None = None
     still: Callable[[], None] = unconditional
+    audit: AuditEntry | None = None
     extensions: tuple[str, ...] = ()
 
 

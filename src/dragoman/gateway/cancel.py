@@ -25,7 +25,7 @@ class Canceller:
             TaskNotFound: there is none, or it is not the caller's.
             TaskNotCancelable: it is finished, or canceled, already.
         """
-        await self._store.cancel(call.scope, request.task_id)
+        await self._store.cancel(call.scope, request.task_id, audit=call.audit)
         self._engine.stop(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
         task = fold.task(history_length=HISTORY)

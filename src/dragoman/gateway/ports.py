@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Raw, Struct
 
+from dragoman.gateway.audit import AuditEntry
 from dragoman.model import (
     Approval,
     ArtifactChunk,
@@ -37,7 +38,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
     `message.task_id` names the task that the message continues, if any, and `answers` if only while that waits for its
     caller. `deadline` is in milliseconds from acceptance, and `flat` if waiting does not move it. `visible` is false
-    where the answer may turn out to be a bare message.
+    where the answer may turn out to be a bare message. `audit` is what to note of it, if anything.
     """
 
     scope: Scope
@@ -51,6 +52,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     visible: bool
     flat: bool = False
     answers: bool = False
+    audit: AuditEntry | None = None
 
 
 class Lease(Struct, frozen=True):
@@ -198,8 +200,8 @@ class TaskStore(Protocol):
         """Move those runs that are still SUBMITTED to WORKING, and make their tasks visible; leave the others."""
         ...
 
-    async def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
-        """Move a task to CANCELED and fence its run out.
+    async def cancel(self, scope: Scope, task_id: str, *, audit: AuditEntry | None = None) -> TaskEvent:
+        """Move a task to CANCELED and fence its run out; `audit` is what to note of it, if anything.
 
         Raises:
             TaskNotFound, TaskNotCancelable.
@@ -241,11 +243,18 @@ class TaskStore(Protocol):
         ...
 
     async def decide(
-        self, tenant: str, approval_id: str, decision: Decision, *, digest: str | None, flat: Collection[str]
+        self,
+        tenant: str,
+        approval_id: str,
+        decision: Decision,
+        *,
+        digest: str | None,
+        flat: Collection[str],
+        audit: AuditEntry | None = None,
     ) -> Approval:
         """Decide an approval of a tenant, once, and have the run that waits for it executed.
 
-        `digest` is that of what whoever decides was shown, if they say so.
+        `digest` is that of what whoever decides was shown, if they say so; `audit` is what to note of it, if anything.
 
         Raises:
             ApprovalNotFound: the tenant has none of this id.

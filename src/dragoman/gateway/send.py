@@ -190,6 +190,7 @@ class Sender:
             deadline=int(settings.deadline * 1000),
             visible=settings.replies == "task",
             flat=settings.flat_deadline,
+            audit=call.audit,
         )
 
     async def _watch(self, observer: Observer, fold: TaskFold, call: Call, request: SendMessage) -> None:

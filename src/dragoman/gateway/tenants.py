@@ -163,3 +163,11 @@ class TenantStore(Protocol):
     async def administer(self, work: Callable[[Book], T]) -> T:
         """Have `work` write to a book, and return its result once that is committed. If it raises, nothing is."""
         ...
+
+    async def add_to_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """Add entries to the audit.
+
+        Raises:
+            Unavailable.
+        """
+        ...

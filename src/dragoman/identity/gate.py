@@ -136,7 +136,7 @@ class Gate:
             raise Unauthenticated(_INVALID, invalid=True, flaw=str(flaw)) from None
         self._failures.remember(address, digest)
         if Right.ANSWER not in found.rights:
-            raise Forbidden(Right.ANSWER)
+            raise Forbidden(Right.ANSWER, by=found)
         return found
 
     def is_let_in(self, principal: Principal, tenant: str) -> bool:

@@ -49,6 +49,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from dragoman.model.principal import Principal
+
 
 class FieldViolation(Struct, frozen=True):
     """One wrong field: its path in the request (`message.parts[0].raw`) and what is wrong with it."""
@@ -194,16 +196,17 @@ class Unauthenticated(TransportError):
 
 
 class Forbidden(TransportError):
-    """The credential is good, but its scopes do not cover what is asked; `scope` would."""
+    """The credential is good, but its scopes do not cover what is asked; `scope` would. `by` is whose it is."""
 
     reason = "INSUFFICIENT_SCOPE"
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, *, by: Principal | None = None) -> None:
         super().__init__(
             f"This credential lacks the scope {scope}; ask whoever issued it for one that has it",
             metadata={"scope": scope},
         )
         self.scope = scope
+        self.by = by
 
 
 class RateLimited(TransportError):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.ports import Acceptance, Accepted, ApprovalRequest, Commit, JournalEntry, Lease, RunRef
 from dragoman.model import (
     Change,
@@ -154,7 +155,7 @@ class MemoryStore:
         self.fence(lease.task_id)
         return event
 
-    async def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
+    async def cancel(self, scope: Scope, task_id: str, *, audit: AuditEntry | None = None) -> TaskEvent:
         await self.read(scope, task_id)
         if self.state(task_id).is_terminal:
             raise TaskNotCancelable("it is finished")

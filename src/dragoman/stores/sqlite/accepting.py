@@ -3,6 +3,7 @@
 All that can be wrong is checked before the first write, because the transaction is shared with others.
 """
 
+from dragoman.gateway.audit import OK, REPLAYED, task_path
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import InvalidParams, TaskNotFound, UnsupportedOperation
@@ -15,6 +16,14 @@ from dragoman.stores.sqlite.writer import Transaction
 
 def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
     """See `TaskStore.accept`."""
+    accepted = _accept(tx, acceptance, lease_ms)
+    if acceptance.audit is not None:
+        target = task_path(acceptance.scope, accepted.task_id)
+        tx.note(acceptance.audit, target, REPLAYED if accepted.replayed else OK)
+    return accepted
+
+
+def _accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
     message = acceptance.message
     scope = scope_id(tx, acceptance.scope, create=not message.task_id)
     if message.task_id:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import ApprovalRequest, JournalEntry
 from dragoman.model import Approval, Decision, Scope, StatusChange, TaskState
 from dragoman.model.approval import approval_digest
@@ -64,6 +65,7 @@ def decide(
     digest: str | None,
     flat: Collection[str],
     lease_ms: int,
+    audit: AuditEntry | None = None,
 ) -> Approval:
     """See `TaskStore.decide`."""
     approval = find_approval(tx, tenant, approval_id)
@@ -90,6 +92,8 @@ def decide(
         move=lambda: write(tx, row, (StatusChange(TaskState.WORKING),)),
         result=lambda run: encode(decision),
     )
+    target = f"{task_path(scope, approval.task_id)}/approvals/{approval_id}"
+    tx.note(audit, target, detail="approve" if decision.approved else "deny")
     return msgspec.structs.replace(approval, decision=decision)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import structs
 
+from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun
 from dragoman.model import Change, Reply, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
 from dragoman.model.errors import Fenced, TaskNotCancelable, TaskNotFound
@@ -89,7 +90,7 @@ def begin_work(tx: Transaction, leases: Sequence[Lease]) -> None:
             write(tx, row, (StatusChange(TaskState.WORKING),), reveal=True)
 
 
-def cancel(tx: Transaction, scope: Scope, task_id: str) -> TaskEvent:
+def cancel(tx: Transaction, scope: Scope, task_id: str, audit: AuditEntry | None = None) -> TaskEvent:
     """See `TaskStore.cancel`."""
     row = find(tx, scope_id(tx, scope), task_id)
     if row is None:
@@ -97,6 +98,7 @@ def cancel(tx: Transaction, scope: Scope, task_id: str) -> TaskEvent:
     if row.state.is_terminal:
         raise TaskNotCancelable(f"Task {task_id} is {row.state.name} already and cannot be canceled")
     row.epoch += 1
+    tx.note(audit, task_path(scope, task_id))
     return write(tx, row, (StatusChange(TaskState.CANCELED),))[0]
 
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.ports import Purged
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.stores.sqlite import commands, purge, queries
 from dragoman.stores.sqlite.connection import StoreError, explain, open_reader, open_writer
+from dragoman.stores.sqlite.migrating import check_schema
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -68,13 +70,23 @@ class Operator:
         row = self._reader.execute("SELECT now_ms - heartbeat_at FROM server, store_clock").fetchone()
         return bool(row[0] <= HEARTBEAT_TIMEOUT_MS)
 
-    def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
-        """Cancel a task.
+    def cancel(self, scope: Scope, task_id: str, audit: AuditEntry | None = None) -> TaskEvent:
+        """Cancel a task; `audit` is what to note of it, if anything.
 
         Raises:
             TaskNotFound, TaskNotCancelable, Unavailable.
+            StoreError: the store has another schema.
         """
-        return self._write(lambda tx: commands.cancel(tx, scope, task_id))
+        return self._write(lambda tx: commands.cancel(tx, scope, task_id, audit))
+
+    def note(self, entry: AuditEntry) -> None:
+        """Add to the audit.
+
+        Raises:
+            Unavailable.
+            StoreError: the store has another schema.
+        """
+        self._write(lambda tx: tx.note(entry, entry.target, entry.outcome, entry.detail))
 
     def count(self, before: Mapping[TaskState, int], agent: str) -> int:
         """Return how many tasks `purge` would delete; looks at every task there is."""
@@ -107,11 +119,13 @@ class Operator:
     def _write(self, work: Callable[[Transaction], T]) -> T:
         connection = open_writer(self._path)
         try:
+            check_schema(connection, self._path)
             connection.execute("BEGIN IMMEDIATE")
             now = connection.execute("SELECT now_ms FROM store_clock").fetchone()[0]
             transaction = Transaction(connection, 0, now, {})
             result = work(transaction)
             transaction.write_counts()
+            transaction.write_audit()
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise Unavailable(

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.ports import (
     Acceptance,
     Accepted,
@@ -36,7 +37,15 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite import accepting, approving, commands, parking, purge, queries
+from dragoman.stores.sqlite import (
+    accepting,
+    approving,
+    auditing,
+    commands,
+    parking,
+    purge,
+    queries,
+)
 from dragoman.stores.sqlite.connection import (
     StoreError,
     explain,
@@ -183,9 +192,9 @@ class SqliteStore:
         """See `TaskStore.begin_work`."""
         await self._writer.run(lambda tx: commands.begin_work(tx, leases))
 
-    async def cancel(self, scope: Scope, task_id: str) -> TaskEvent:
+    async def cancel(self, scope: Scope, task_id: str, *, audit: AuditEntry | None = None) -> TaskEvent:
         """See `TaskStore.cancel`."""
-        event: TaskEvent = await self._writer.run(lambda tx: commands.cancel(tx, scope, task_id))
+        event: TaskEvent = await self._writer.run(lambda tx: commands.cancel(tx, scope, task_id, audit))
         return event
 
     async def expire(self) -> tuple[TaskEvent, ...]:
@@ -223,11 +232,20 @@ class SqliteStore:
         return event
 
     async def decide(
-        self, tenant: str, approval_id: str, decision: Decision, *, digest: str | None, flat: Collection[str]
+        self,
+        tenant: str,
+        approval_id: str,
+        decision: Decision,
+        *,
+        digest: str | None,
+        flat: Collection[str],
+        audit: AuditEntry | None = None,
     ) -> Approval:
         """See `TaskStore.decide`."""
         approval: Approval = await self._writer.run(
-            lambda tx: approving.decide(tx, tenant, approval_id, decision, digest, flat, self._lease_ms)
+            lambda tx: approving.decide(
+                tx, tenant, approval_id, decision, digest, flat, self._lease_ms, audit
+            )
         )
         return approval
 
@@ -321,6 +339,10 @@ class SqliteStore:
 
     async def _aside(self, read: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._long_reads, read)
+
+    async def add_to_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """See `TenantStore.add_to_audit`."""
+        await self._writer.run(lambda tx: tx.audit.extend(auditing.row(tx.now, entry) for entry in entries))
 
     async def kept(self, known: int) -> Kept | None:
         """See `TenantStore.kept`."""

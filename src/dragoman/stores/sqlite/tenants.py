@@ -11,13 +11,13 @@ from dragoman.gateway.audit import AuditEntry, AuditRow
 from dragoman.gateway.tenants import Book, Kept, Kind, Token
 from dragoman.model import TaskState
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite.connection import StoreError, open_reader, unavailable
+from dragoman.stores.sqlite import auditing
+from dragoman.stores.sqlite.connection import StoreError, explain, open_reader, unavailable
 from dragoman.stores.sqlite.migrating import check_schema, open_store
 
 T = TypeVar("T")
 Execute = Callable[..., sqlite3.Cursor]
 
-AUDIT_COLUMNS = "tenant, principal, credential, address, action, target, outcome, detail, times"
 _COLUMNS = "id, tenant, principal, scopes, note, created_at, expires_at, revoked_at"
 
 
@@ -177,17 +177,11 @@ class SqliteBook(Book):
 
     def note(self, entry: AuditEntry) -> None:
         """See `Book`."""
-        self._execute(ADD_AUDIT, (self.now, *columns_of(entry)))
+        self._execute(auditing.ADD, auditing.row(self.now, entry))
 
     def audited(self, *, since: int, after: int, limit: int) -> Sequence[AuditRow]:
         """See `Book`."""
-        rows = self._rows(
-            f"SELECT id, at, {AUDIT_COLUMNS} FROM audit WHERE id > ? AND at >= ? ORDER BY id LIMIT ?",
-            after,
-            since,
-            limit,
-        )
-        return [AuditRow(number, at, _entry(columns)) for number, at, *columns in rows]
+        return auditing.audited(self._execute, since=since, after=after, limit=limit)
 
     def _rows(self, statement: str, *values: Any) -> list[Any]:
         return self._execute(statement, values).fetchall()
@@ -197,25 +191,6 @@ class SqliteBook(Book):
             return False
         self._execute("UPDATE identities SET version = version + 1")
         return True
-
-
-ADD_AUDIT = f"INSERT INTO audit (at, {AUDIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-"""With the time and `columns_of` an entry."""
-
-
-def columns_of(entry: AuditEntry) -> tuple[str | int, ...]:
-    """Return the values of `AUDIT_COLUMNS`."""
-    return (
-        entry.tenant,
-        entry.principal,
-        entry.credential,
-        entry.address,
-        entry.action,
-        entry.target,
-        entry.outcome,
-        entry.detail,
-        entry.times,
-    )
 
 
 def version_of(execute: Execute) -> int:
@@ -258,7 +233,8 @@ def administer(path: Path, work: Callable[[Book], T]) -> T:
             connection.execute("COMMIT")
             return result
         except sqlite3.Error as error:
-            raise unavailable(error) from error
+            words = f"{path} {explain(error, path)} ({error}). Nothing was written"
+            raise Unavailable(words) from error
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -307,19 +283,4 @@ def _token(columns: Sequence[Any]) -> Token:
         created_at=created_at,
         expires_at=expires_at,
         revoked_at=revoked_at,
-    )
-
-
-def _entry(columns: Sequence[Any]) -> AuditEntry:
-    tenant, principal, credential, address, action, target, outcome, detail, times = columns
-    return AuditEntry(
-        tenant=tenant,
-        principal=principal,
-        credential=credential,
-        address=address,
-        action=action,
-        target=target,
-        outcome=outcome,
-        detail=detail,
-        times=times,
     )

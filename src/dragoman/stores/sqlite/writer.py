@@ -16,9 +16,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from dragoman.gateway.audit import OK, AuditEntry
 from dragoman.gateway.ports import Commit, RunRef
 from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
+from dragoman.stores.sqlite import auditing
 from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
 
@@ -52,6 +54,7 @@ class Transaction:
     Attributes:
         now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch.
         epoch: the server's epoch.
+        audit: rows of the audit, to be written at the end of the batch.
         events: the events to announce after the commit.
         runs: the runs to execute after the commit.
         scopes: numbers of scopes that are known from commits before this one.
@@ -65,6 +68,7 @@ class Transaction:
         self.executemany = connection.executemany
         self.epoch = epoch
         self.now = now
+        self.audit: list[auditing.Row] = []
         self.events: list[TaskEvent] = []
         self.runs: list[RunRef] = []
         self.scopes = scopes
@@ -79,6 +83,16 @@ class Transaction:
         self._counts[scope_id, ""][state - 1] += step
         if context_id:
             self._counts[scope_id, context_id][state - 1] += step
+
+    def note(self, entry: AuditEntry | None, target: str, outcome: str = OK, detail: str = "") -> None:
+        """Add to the audit what came of a request that is audited; nothing for `None`."""
+        if entry is not None:
+            self.audit.append(auditing.completed(self.now, entry, target, outcome, detail))
+
+    def write_audit(self) -> None:
+        """Write what was added to the audit."""
+        if self.audit:
+            self.executemany(auditing.ADD, self.audit)
 
     def write_counts(self) -> None:
         """Write the counters that were moved since they were last written."""
@@ -248,6 +262,7 @@ class Writer:
             except DragomanError as error:
                 operation.error = error
         transaction.write_counts()
+        transaction.write_audit()
         self._commit()
         self._scopes.update(transaction.new_scopes)
         if transaction.events:

@@ -1,0 +1,140 @@
+"""What of tasks goes into the audit: each act in the transaction of what it did, and nothing where nothing was done."""
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+from msgspec import structs
+
+from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.ports import ApprovalRequest, JournalEntry, TaskStore
+from dragoman.gateway.tenants import TenantStore
+from dragoman.model import Decision, TaskState
+from dragoman.model.errors import (
+    ApprovalClosed,
+    DragomanError,
+    MessageIdConflict,
+    TaskNotCancelable,
+    TaskNotFound,
+)
+from dragoman.model.ids import new_id
+from dragoman.model.payload import ABSENT
+from dragoman.stores.sqlite import SqliteStore
+from tests.contract.homes import SqliteHome
+from tests.contract.samples import ALICE, OTHER_PRINCIPAL, acceptance, begun, message, purged, status
+from tests.contract.test_sqlite_batches import refuse_by_database
+
+SEND = AuditEntry(
+    action="SendMessage", tenant="acme", principal="alice", credential="t1", address="127.0.0.1"
+)
+CANCEL = structs.replace(SEND, action="CancelTask")
+DECIDE = structs.replace(SEND, action="DecideApproval", principal="carol")
+
+
+async def audited(store: TenantStore) -> list[AuditEntry]:
+    rows = await store.consult(lambda book: book.audited(since=0, after=0, limit=1000))
+    return [row.entry for row in rows]
+
+
+def done(
+    entry: AuditEntry, task_id: str, outcome: str = "ok", more: str = "", detail: str = ""
+) -> AuditEntry:
+    target = f"agents/writer/tasks/{task_id}{more}"
+    return structs.replace(entry, target=target, outcome=outcome, detail=detail)
+
+
+async def test_a_send_that_is_accepted_and_one_that_is_known_already_are_noted(store: SqliteStore) -> None:
+    asked = structs.replace(acceptance(), audit=SEND)
+    first = await store.accept(asked)
+    await store.accept(structs.replace(asked, task_id=new_id()))
+    more = acceptance(message("more", task_id=first.task_id, message_id="2"))
+    await store.accept(structs.replace(more, audit=SEND))
+    assert await audited(store) == [
+        done(SEND, first.task_id),
+        done(SEND, first.task_id, "replayed"),
+        done(SEND, first.task_id),
+    ]
+
+
+async def test_a_cancel_is_noted(store: SqliteStore) -> None:
+    lease = await begun(store)
+    await store.cancel(ALICE, lease.task_id, audit=CANCEL)
+    assert await audited(store) == [done(CANCEL, lease.task_id)]
+
+
+async def test_a_decision_is_noted_as_it_was(store: SqliteStore) -> None:
+    for approved in (True, False):
+        lease = await begun(store)
+        request = ApprovalRequest(id=new_id(), action="Delete it")
+        point = JournalEntry(ordinal=1, kind="approve", name="delete", acts=0, result=ABSENT)
+        await store.park(lease, status(TaskState.INPUT_REQUIRED, "Wait"), point, approval=request)
+        decision = Decision(approved=approved, by="carol", note="a secret of carol's")
+        await store.decide("acme", request.id, decision, digest=None, flat=(), audit=DECIDE)
+        with pytest.raises(ApprovalClosed):
+            await store.decide("acme", request.id, decision, digest=None, flat=(), audit=DECIDE)
+        word = "approve" if approved else "deny"
+        expected = done(DECIDE, lease.task_id, more=f"/approvals/{request.id}", detail=word)
+        assert (await audited(store))[-1] == expected
+    assert len(await audited(store)) == 2
+
+
+async def test_what_is_not_audited_and_what_is_refused_leave_no_row(store: SqliteStore) -> None:
+    lease = await begun(store)
+    accepted = acceptance(message("one", message_id="m"))
+    await store.accept(accepted)
+    other = acceptance(message("another", message_id="m"))
+    with pytest.raises(MessageIdConflict):
+        await store.accept(structs.replace(other, audit=SEND))
+    lost = acceptance(message("more", task_id="no such task", message_id="2"))
+    with pytest.raises(TaskNotFound):
+        await store.accept(structs.replace(lost, audit=SEND))
+    with pytest.raises(TaskNotFound):
+        await store.cancel(OTHER_PRINCIPAL, lease.task_id, audit=CANCEL)
+    await store.cancel(ALICE, lease.task_id)
+    with pytest.raises(TaskNotCancelable):
+        await store.cancel(ALICE, lease.task_id, audit=CANCEL)
+    assert await audited(store) == []
+
+
+async def test_denials_are_added_as_they_are(store: SqliteStore) -> None:
+    denied = [
+        AuditEntry(
+            action="Access", target="agents/writer", address="10.0.0.1", outcome="UNAUTHENTICATED", times=7
+        ),
+        structs.replace(SEND, target="agents/writer", outcome="INSUFFICIENT_SCOPE", detail="a2a:delegate"),
+    ]
+    await store.add_to_audit(denied)
+    assert await audited(store) == denied
+
+
+async def test_one_bad_operation_of_a_batch_takes_no_row_of_its_neighbours_and_leaves_none_twice(
+    store: SqliteStore,
+) -> None:
+    gate = threading.Event()
+    held = asyncio.ensure_future(store._writer.run(lambda _: gate.wait(10)))
+    asked = [structs.replace(acceptance(message(f"{n}")), audit=SEND) for n in range(20)]
+    waiting = [asyncio.ensure_future(store.accept(one)) for one in asked[:10]]
+    bad = asyncio.ensure_future(store._writer.run(refuse_by_database))
+    waiting += [asyncio.ensure_future(store.accept(one)) for one in asked[10:]]
+    await asyncio.sleep(0)
+    gate.set()
+    await held
+    with pytest.raises(DragomanError):
+        await bad
+    accepted = await asyncio.gather(*waiting)
+    assert await audited(store) == [done(SEND, one.task_id) for one in accepted]
+
+
+async def test_rows_outlive_their_task_and_nobody_changes_them(home: SqliteHome, store: TaskStore) -> None:
+    lease = await begun(store)
+    await store.cancel(ALICE, lease.task_id, audit=CANCEL)
+    home.shift_clock(1000)
+    assert await purged(store, canceled=1) == 1
+    assert await audited(store) == [done(CANCEL, lease.task_id)]
+    with closing(sqlite3.connect(home.path, isolation_level=None)) as connection:
+        for statement in ("UPDATE audit SET outcome = 'other'", "DELETE FROM audit"):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                connection.execute(statement)
+    assert await audited(store) == [done(CANCEL, lease.task_id)]
