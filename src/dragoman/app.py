@@ -13,6 +13,8 @@ import uvloop
 from msgspec import structs
 
 from dragoman import __version__
+from dragoman.admin import shapes
+from dragoman.admin.surface import AdminSurface
 from dragoman.agents import Agent, AgentError
 from dragoman.agents.hosted import HostedAgent
 from dragoman.agents.load import load_attribute, load_file
@@ -39,12 +41,13 @@ from dragoman.config import (
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Failures, Gate, Keeper
-from dragoman.model import AgentInterface, Received, Resumed, TaskState, Used
+from dragoman.model import AgentInterface, Received, Resumed, Scope, TaskState, Used
 from dragoman.model.errors import Unavailable
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
@@ -245,7 +248,18 @@ class Service:
             directory.newest.jsonrpc.codec,
         )
         self._trail = AuditTrail(self._store.add_to_audit)
-        pipeline = Pipeline(gateway, directory, gate, fixed, metrics, log, surface, approvals, self._trail)
+        names = declared(config)
+        self._admin = AdminSurface(
+            gate,
+            self._store,
+            names,
+            agents=lambda: shapes.agents(runs.values(), self._engine.counts()),
+            cancel=self._cancel,
+            apply=self._apply,
+        )
+        pipeline = Pipeline(
+            gateway, directory, gate, fixed, metrics, log, surface, approvals, self._admin, self._trail
+        )
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
             CrossOrigin(pipeline, origins) if origins else pipeline,
@@ -263,7 +277,7 @@ class Service:
                 was_open, directory.agents = False, served(closed=True)
             self._hub.recheck()
 
-        self._keeper = Keeper(gate, declared(config), self._store, changed)
+        self._keeper = Keeper(gate, names, self._store, changed)
 
     async def start(self) -> None:
         """Let in who may call, start the agents, take up what an earlier server left, and begin to purge."""
@@ -304,6 +318,17 @@ class Service:
         self._hub.look_again()
         self._engine.look_again()
         self._keeper.look_again()
+
+    async def _cancel(self, scope: Scope, task_id: str, entry: AuditEntry) -> None:
+        await self._store.cancel(scope, task_id, audit=entry)
+        self._engine.stop(task_id)
+
+    async def _apply(self) -> None:
+        try:
+            await self._keeper.refresh()
+        except Unavailable:
+            # What was changed is kept; it is tried again until it can be read.
+            self._keeper.look_again()
 
     async def _unready(self) -> Sequence[str]:
         try:

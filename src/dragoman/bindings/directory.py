@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
-from dragoman.model import Principal
+from dragoman.model import Principal, Right
 from dragoman.model.errors import AgentNotFound
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.spec import HttpDialect, ProtocolSpec
@@ -35,9 +35,17 @@ class Gate(Protocol):
         ...
 
     async def identify(
-        self, credentials: Sequence[bytes], address: str, *, tenant: str = "", public: bool = False
+        self,
+        credentials: Sequence[bytes],
+        address: str,
+        *,
+        tenant: str = "",
+        public: bool = False,
+        right: Right = Right.ANSWER,
     ) -> Principal:
         """Return who sends a request, by its Authorization headers and the address it comes from.
+
+        Without `right` their credential allows nothing.
 
         Raises:
             Unauthenticated, Forbidden, RateLimited, Unavailable.

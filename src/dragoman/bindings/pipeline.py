@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import structs
 
@@ -50,6 +50,18 @@ _LOG = logging.getLogger("dragoman.pipeline")
 _AGENTS = "/agents/"
 
 
+class Surface(Protocol):
+    """Serves some paths by itself (see `admin.AdminSurface`)."""
+
+    async def serve(self, exchange: Exchange) -> Reply | None:
+        """Return the reply to a request for one of its paths; `None` for any other path.
+
+        Raises:
+            DragomanError: it is refused.
+        """
+        ...
+
+
 class Pipeline:
     """Takes a request from its bytes to its answer."""
 
@@ -63,11 +75,13 @@ class Pipeline:
         log: LogSink,
         hosted: HostedSurface | None = None,
         approvals: ApprovalSurface | None = None,
+        admin: Surface | None = None,
         audit: Audit | None = None,
     ) -> None:
         self._gateway = gateway
         self._hosted = hosted
         self._approvals = approvals
+        self._admin = admin
         self._audit = audit
         self._directory = directory
         self._gate = gate
@@ -137,6 +151,8 @@ class Pipeline:
         if not path.startswith(_AGENTS):
             gone = retired(exchange) if self._hosted is not None else None
             other = gone or (await self._approvals.serve(exchange) if self._approvals is not None else None)
+            if other is None and self._admin is not None:
+                other = await self._admin.serve(exchange)
             if other is not None:
                 return other
             fixed = await self._fixed.serve(exchange)

@@ -103,7 +103,13 @@ class Gate:
             raise Unauthenticated(_INVALID, invalid=True)
 
     async def identify(
-        self, credentials: Sequence[bytes], address: str, *, tenant: str = "", public: bool = False
+        self,
+        credentials: Sequence[bytes],
+        address: str,
+        *,
+        tenant: str = "",
+        public: bool = False,
+        right: Right = Right.ANSWER,
     ) -> Principal:
         """Return who sends a request.
 
@@ -112,6 +118,7 @@ class Gate:
             address: where it comes from.
             tenant: the tenant of the agent that is called, if it has one.
             public: whether that agent may be called without a credential.
+            right: what the credential must allow for anything to be allowed.
 
         Raises:
             Unauthenticated: there is no credential, or none that is good.
@@ -135,8 +142,8 @@ class Gate:
             self._failures.count(address)
             raise Unauthenticated(_INVALID, invalid=True, flaw=str(flaw)) from None
         self._failures.remember(address, digest)
-        if Right.ANSWER not in found.rights:
-            raise Forbidden(Right.ANSWER, by=found)
+        if right not in found.rights:
+            raise Forbidden(right, by=found)
         return found
 
     def is_let_in(self, principal: Principal, tenant: str) -> bool:

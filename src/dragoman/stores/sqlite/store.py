@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.operating import RunFilters, RunView
 from dragoman.gateway.ports import (
     Acceptance,
     Accepted,
@@ -45,6 +46,7 @@ from dragoman.stores.sqlite import (
     parking,
     purge,
     queries,
+    runs,
 )
 from dragoman.stores.sqlite.connection import (
     StoreError,
@@ -75,7 +77,7 @@ CommitListener = Callable[[Commit], None]
 
 
 class SqliteStore:
-    """Implements `gateway.ports.TaskStore` and `gateway.tenants.TenantStore` on one SQLite file."""
+    """Implements `TaskStore`, `TenantStore` and `RunStore` (see `gateway`) on one SQLite file."""
 
     def __init__(
         self,
@@ -339,6 +341,15 @@ class SqliteStore:
 
     async def _aside(self, read: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._long_reads, read)
+
+    async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
+        """See `RunStore.runs`."""
+        # Aside, because many rows may be looked at.
+        return await self._aside(lambda: self._read(lambda db: runs.runs(db, filters, before, limit)))
+
+    async def run(self, task_id: str) -> RunView | None:
+        """See `RunStore.run`."""
+        return self._read(lambda db: runs.run(db, task_id))
 
     async def add_to_audit(self, entries: Sequence[AuditEntry]) -> None:
         """See `TenantStore.add_to_audit`."""
