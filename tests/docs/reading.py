@@ -28,7 +28,7 @@ _DATA = ".dragoman-a2a"
 _GREETED = """'{"message":"""
 """How the last line of a server's greeting begins."""
 
-_CALLED = re.compile(r'"operation":"Send(?:Streaming)?Message","agent":"([^"]+)"')
+_CALLED = re.compile(r'"operation":"Send(?:Streaming)?Message","agent":"([^":]+)')
 _SERVED = re.compile(r"/agents/([^/\s]+)/\.well-known")
 
 
