@@ -20,9 +20,14 @@ from tests.migration.stores import NEWEST, OLDER, make, number_of, rows_of
 
 def migrate(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `dragoman migrate ...`."""
+    return dragoman("migrate", *arguments, cwd=cwd)
+
+
+def dragoman(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
     return subprocess.run(
-        [sys.executable, "-m", "dragoman", "migrate", *map(str, arguments)],
+        [sys.executable, "-m", "dragoman", *map(str, arguments)],
         cwd=cwd,
         env=kept | {"PYTHONPATH": str(SOURCE)},
         capture_output=True,
@@ -102,6 +107,28 @@ def test_commands_on_no_store_and_on_something_else(tmp_path: Path) -> None:
         assert (refused.returncode, refused.stdout) == (1, "")
         assert str(tmp_path / "dragoman.db") in refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tenant", "list"),
+        ("tenant", "create", "acme"),
+        ("token", "list"),
+        ("audit", "export"),
+        ("tasks", "cancel"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_need_the_newest_schema_say_what_to_run(data: Path, words: tuple[str, ...]) -> None:
+    before, number = rows_of(data / "dragoman.db"), number_of(data / "dragoman.db")
+    task_id = before["task"][0][0]
+    refused = dragoman(*words, *([task_id] if words[0] == "tasks" else []), "--data", data, cwd=data.parent)
+    assert refused.returncode == 1
+    assert f"has schema {number} and this Dragoman needs {NEWEST}" in refused.stderr
+    assert "`dragoman migrate upgrade`" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert rows_of(data / "dragoman.db") == before
 
 
 def test_a_backup_never_overwrites(data: Path) -> None:

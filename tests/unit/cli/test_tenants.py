@@ -292,3 +292,25 @@ def test_tokens_are_listed_with_their_state(place: Place) -> None:
         "tenants.toml.principals.tom.tokens[0]", "toml", "tom", "ai:answer", "good"
     ]  # fmt: skip
     assert len(lines) == 3
+
+
+AGENTS = """
+[agents.one]
+python = "dragoman.agents.demo:demo"
+tenant = "acme"
+[agents.two]
+python = "dragoman.agents.demo:demo"
+tenant = "toml"
+"""
+
+
+def test_a_check_tells_of_agents_whose_tenant_is_nowhere(place: Place) -> None:
+    place.config.write_text(CONFIG + AGENTS, encoding="utf-8")
+    assert place.run("check").stderr == ""
+    place.good("tenant", "remove", "acme", "--yes")
+    told = place.run("check")
+    assert told.exit_code == 0
+    assert told.stderr.startswith(
+        "dragoman: agents.one.tenant: there is no tenant acme, so nobody can call the agent;"
+    )
+    assert told.stderr.count("\n") == 1
