@@ -38,13 +38,19 @@ def declared(config: Config) -> Declared:
 
 
 def without_tenant(config: Config, tenants: Collection[str]) -> list[str]:
-    """Return what to tell an operator of agents whose tenant is not there: nobody can call them."""
-    return [
-        f"agents.{agent_id}.tenant: there is no tenant {table.tenant}, so nobody can call the agent; make it with "
-        f"`dragoman tenant create {table.tenant}` or in [tenants.{table.tenant}]"
+    """Return what to tell an operator of what nobody can call, because its tenant is not there."""
+    made = "make it with `dragoman tenant create {0}` or in [tenants.{0}]"
+    found = [
+        f"agents.{agent_id}.tenant: there is no tenant {table.tenant}, so nobody can call the agent; "
+        f"{made.format(table.tenant)}"
         for agent_id, table in config.agents.items()
         if table.tenant and table.tenant not in tenants
     ]
+    if config.hosted.enabled and not tenants:
+        found.append(
+            f"hosted.enabled: there is no tenant, so nobody can call hosted agents; {made.format('NAME')}"
+        )
+    return found
 
 
 def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:

@@ -61,6 +61,13 @@ def test_an_agent_whose_tenant_is_nowhere_is_told_of() -> None:
     assert without_tenant(config(), {"acme", "umbrella"}) == []
 
 
+def test_a_hosted_profile_without_any_tenant_is_told_of() -> None:
+    hosted = {"hosted": {"enabled": True}}
+    (warning,) = without_tenant(config(agents={}, tenants={}, **hosted), set())
+    assert warning.startswith("hosted.enabled: there is no tenant, so nobody can call hosted agents;")
+    assert without_tenant(config(agents={}, tenants={}, **hosted), {"acme"}) == []
+
+
 def test_others_may_reach_a_server_whose_tenants_are_kept_in_its_store(tmp_path: Path) -> None:
     reachable = config(server={"listen": "0.0.0.0:8080"}, tenants={})
     with pytest.raises(ConfigError, match="nobody would have to show who they are"):

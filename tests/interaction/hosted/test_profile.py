@@ -44,7 +44,6 @@ def test_checking_a_configuration_says_whom_the_profile_serves_and_on_what(tmp_p
 @pytest.mark.parametrize(
     ("config", "key"),
     [
-        ("[hosted]\nenabled = true\n", "hosted.enabled"),
         ('[hosted]\nenabled = true\ndeadline = "soon"\n', "hosted.deadline"),
         ('[hosted]\nenabled = true\ndeadline = "0s"\n', "hosted.deadline"),
         ('[hosted]\nenabled = true\nobservers = { window = "x" }\n', "hosted.observers.window"),
@@ -54,7 +53,15 @@ def test_checking_a_configuration_says_whom_the_profile_serves_and_on_what(tmp_p
     ],
 )
 def test_what_cannot_work_is_refused_by_its_key(tmp_path: Path, config: str, key: str) -> None:
-    rest = AGENTS + TENANTS if key != "hosted.enabled" else ""
-    said = checked(tmp_path, config + rest)
+    said = checked(tmp_path, config + AGENTS + TENANTS)
     assert said.returncode == 2
     assert key in said.stderr, said.stderr
+
+
+@covers("profile.off")
+def test_a_profile_that_nobody_can_call_is_told_of_because_a_tenant_may_come_later(tmp_path: Path) -> None:
+    said = checked(tmp_path, "[hosted]\nenabled = true\n")
+    assert said.returncode == 0
+    assert said.stderr.startswith(
+        "dragoman: hosted.enabled: there is no tenant, so nobody can call hosted agents;"
+    )
