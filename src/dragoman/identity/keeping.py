@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dragoman.gateway.tenants import Declared, Kept, Kind, TenantStore, Token
 from dragoman.identity.gate import Gate
 from dragoman.identity.registry import Credential, Registry
-from dragoman.model import Principal
+from dragoman.model import Principal, Right
 from dragoman.model.errors import Unavailable
 from dragoman.model.principal import rights_of
 
@@ -23,8 +23,9 @@ def registry_of(kept: Kept, declared: Declared) -> Registry:
     """
     tenants = {*declared.features, *kept.tenants}
     known = {*declared.principals, *(who for who in kept.principals if who[0] in tenants)}
+    rights = {scopes: rights_of(scopes) for scopes in {token.scopes for token in kept.tokens.values()}}
     tokens = {
-        hashed: _credential(token)
+        hashed: _credential(token, rights[token.scopes])
         for hashed, token in kept.tokens.items()
         if (token.tenant, token.principal) in known
     }
@@ -44,9 +45,9 @@ def registry_of(kept: Kept, declared: Declared) -> Registry:
     )
 
 
-def _credential(token: Token) -> Credential:
+def _credential(token: Token, rights: frozenset[Right]) -> Credential:
     until = None if token.expires_at is None else token.expires_at / 1000
-    who = Principal(token.tenant, token.principal, rights_of(token.scopes), token.id, until)
+    who = Principal(token.tenant, token.principal, rights, token.id, until)
     return Credential(token.id, who, until)
 
 
@@ -86,9 +87,14 @@ class Keeper:
         kept = await self._store.kept(self._version)
         if kept is None or kept.version <= self._version:
             return
-        self._version = kept.version
-        self._gate.change(self._configured.with_more(registry_of(kept, self._declared)))
-        self._changed()
+        # In a thread: there may be many, and callers do not wait for it.
+        registry = await asyncio.to_thread(
+            lambda: self._configured.with_more(registry_of(kept, self._declared))
+        )
+        if kept.version > self._version:
+            self._version = kept.version
+            self._gate.change(registry)
+            self._changed()
 
     def look_again(self) -> None:
         """Refresh soon, and again if it is not clear that the refresh under way sees the latest change."""

@@ -364,7 +364,11 @@ class SqliteStore:
     async def consult(self, work: Callable[[Book], T]) -> T:
         """See `TenantStore.consult`."""
         # In a thread: what is kept may be much.
-        return await asyncio.to_thread(consult, self._path, work)
+        try:
+            return await asyncio.to_thread(consult, self._path, work)
+        except StoreError as error:
+            # The file was good when it was opened: somebody has taken it away, or changed it.
+            raise Unavailable("The task store cannot be read; its file is not what it was") from error
 
     async def administer(self, work: Callable[[Book], T]) -> T:
         """See `TenantStore.administer`."""
