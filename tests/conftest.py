@@ -5,6 +5,10 @@ import shutil
 
 import pytest
 
+from tests.harness.paths import CHECKOUT
+
+ALONE = (CHECKOUT / "tests" / "durability", CHECKOUT / "tests" / "bench")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--soak`."""
@@ -14,7 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the soak tests out unless `--soak` asks for them."""
+    """Mark what has to run alone, and leave the soak tests out unless `--soak` asks for them."""
+    for item in items:
+        if any(map(item.path.is_relative_to, ALONE)):
+            item.add_marker("alone")
     if config.getoption("--soak"):
         return
     soak = [item for item in items if item.get_closest_marker("soak")]

@@ -92,6 +92,7 @@ async def test_an_error_of_the_database_tells_its_caller_nothing_of_a_statement(
     assert "INSERT" not in refusal.value.message
 
 
+@pytest.mark.alone
 async def test_a_store_whose_file_another_process_holds_refuses_a_whole_batch_in_good_time(
     home: SqliteHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

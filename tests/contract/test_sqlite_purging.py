@@ -98,6 +98,7 @@ async def one_round(store: SqliteStore, *, thorough: bool, age: int) -> tuple[in
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
+@pytest.mark.alone
 async def test_beside_a_million_tasks_that_are_kept_the_few_that_are_old_are_found_at_once(
     home: SqliteHome,
 ) -> None:

@@ -126,6 +126,7 @@ LARGE = {
 
 
 @covers("body.large")
+@pytest.mark.alone
 def test_a_body_of_the_usual_limit_does_not_keep_everybody_waiting(tmp_path: Path) -> None:
     """Four mebibytes from one caller; meanwhile every other caller, stream and probe waits for the same loop."""
     waits: dict[str, tuple[float, float]] = {}

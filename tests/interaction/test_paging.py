@@ -159,6 +159,7 @@ def heavy(client: httpx2.Client, server: ServerProcess) -> str:
 
 
 @covers("pages.cost")
+@pytest.mark.alone
 def test_a_page_costs_what_it_holds_and_not_what_it_was_asked_for(http: HttpCaller, heavy: str) -> None:
     """A page holds one of these tasks, however many it might have held."""
     params = {"contextId": heavy, "includeArtifacts": True}
@@ -167,6 +168,7 @@ def test_a_page_costs_what_it_holds_and_not_what_it_was_asked_for(http: HttpCall
 
 
 @covers("pages.cost")
+@pytest.mark.alone
 def test_a_list_without_artifacts_costs_the_same_whatever_the_results_are(
     http: HttpCaller, heavy: str
 ) -> None:

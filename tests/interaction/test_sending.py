@@ -74,6 +74,7 @@ def test_a_send_that_returns_at_once_is_answered_while_the_agent_works(caller: C
 
 
 @covers("send.at-once", "voice.34")
+@pytest.mark.alone
 def test_sends_that_return_at_once_do_so_while_the_agent_is_busy_with_others(caller: Caller) -> None:
     hold = caller.to("hold")
     tasks = [sent(hold, "wait", wait=False) for _ in range(30)]
@@ -152,6 +153,7 @@ def test_a_handler_is_told_what_the_request_says(caller: Caller) -> None:
 
 
 @covers("send.burst", "voice.40")
+@pytest.mark.alone
 def test_a_burst_of_sends_that_finish_together_leaves_the_card_responsive(
     caller: Caller, http: HttpCaller, tmp_path: Path
 ) -> None:

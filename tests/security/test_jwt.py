@@ -220,7 +220,6 @@ def test_scopes_that_only_look_alike_cover_nothing(sender: Sender, issuer: Local
         ("admin:*", set()),
         (None, set()),
     ],
-    ids=repr,
 )
 def test_what_covers_a_scope_is_enough_and_no_more(
     sender: Sender, issuer: LocalIssuer, surface: Surface, scopes: Any, allowed: set[str]

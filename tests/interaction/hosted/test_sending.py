@@ -51,6 +51,7 @@ def test_it_returns_when_the_run_is_interrupted_or_ends_otherwise(
 
 
 @covers("send.immediately")
+@pytest.mark.alone
 def test_return_immediately_returns_at_once_and_the_run_goes_on(alice: Hosted) -> None:
     began = time.monotonic()
     task = sent(alice, "slow 1.5", wait=False)

@@ -416,7 +416,6 @@ def test_claims_have_the_names_that_the_operator_gave() -> None:
         ("AI:ANSWER A2A:READ *:* a2a:readx a2a. ai:answerx", set()),
         ("ai:answer\u00a0a2a:read", set()),
     ],
-    ids=repr,
 )
 def test_scopes_are_a_text_in_words_or_an_array_and_nothing_that_looks_alike(
     scopes: Any, rights: set[Right]
