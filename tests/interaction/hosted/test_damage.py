@@ -21,15 +21,15 @@ from tests.interaction.messages import send_params
 Change = Callable[[bytes], bytes | None]
 
 DAMAGES: dict[str, Change] = {
-    "another text": lambda row: row.replace(b"a result", b"A result"),
-    "a longer text": lambda row: row.replace(b"a result", b"a result "),
-    "an empty text": lambda row: row.replace(b"a result", b""),
+    "another text": lambda row: row.replace(b"plum pie", b"Plum pie"),
+    "a longer text": lambda row: row.replace(b"plum pie", b"plum pie "),
+    "an empty text": lambda row: row.replace(b"plum pie", b""),
     "another checksum": lambda row: row.replace(b'"sha256":"', b'"sha256":"0'),
     "no checksum": lambda row: row.replace(b"sha256", b"sha255"),
     "another count": lambda row: row.replace(b'"byteCount":8', b'"byteCount":9'),
     "another kind": lambda row: row.replace(b'"c":"artifact"', b'"c":"artefact"'),
     "no JSON": lambda row: row[:40],
-    "no UTF-8": lambda row: row.replace(b"a result", b"a \xff result"),
+    "no UTF-8": lambda row: row.replace(b"plum pie", b"plum \xff pie"),
     "nothing": lambda row: b"",
 }
 MISSING: dict[str, Change] = {
@@ -75,7 +75,7 @@ def damage(server: ServerProcess) -> Damage:
 
 def damaged(alice: Hosted, damage: Damage, change: Change) -> tuple[dict[str, Any], dict[str, Any]]:
     """A task whose result was damaged, as it was, and the parameters that it was sent with."""
-    params = send_params("a result")
+    params = send_params("plum pie")
     task = alice.call("SendMessage", params).task
     assert task["artifacts"][0]["metadata"]["byteCount"] == 8
     damage.do(task["id"], change)
@@ -95,7 +95,7 @@ def check_unverified(alice: Hosted, task: dict[str, Any], params: dict[str, Any]
     ):
         metadata = refused(reply, UNVERIFIED, identifier=1)
         assert metadata["taskId"] == task["id"]
-        assert b"a result" not in reply.body
+        assert b"plum pie" not in reply.body
     with alice.open("SendStreamingMessage", params) as stream:
         if stream.status == 200 and "event-stream" in stream.headers["content-type"]:
             items: list[Item] = stream.rest()
@@ -129,7 +129,7 @@ def test_what_does_not_show_the_result_goes_on(alice: Hosted, damage: Damage, ch
 
 @covers("damage.read")
 def test_a_damaged_status_is_an_error_of_lists_too(alice: Hosted, damage: Damage) -> None:
-    task = sent(alice, "a result")
+    task = sent(alice, "plum pie")
     damage.do(task["id"], lambda row: row[1:], b"status")
     refused(alice.call("ListTasks", {"contextId": task["contextId"]}), UNVERIFIED, identifier=1)
     refused(alice.call("GetTask", {"id": task["id"]}), UNVERIFIED, identifier=1)
@@ -155,4 +155,4 @@ def test_the_log_names_the_task(alice: Hosted, server: ServerProcess, damage: Da
     assert line["outcome"] == "ARTIFACT_UNVERIFIED"
     named = [line for line in server.log_lines() if line.get("task_id") == task["id"]]
     assert [line["level"] for line in named if line["logger"] != "dragoman.request"] == ["error"]
-    assert "a result" not in "".join(map(str, server.log_lines()))
+    assert "plum pie" not in "".join(map(str, server.log_lines()))
