@@ -51,9 +51,11 @@ def test_it_lists_what_waits(alice: Hosted, waiting: dict[str, Any]) -> None:
     assert approval in printed
     # Of another tenant, for which something of another test's may wait.
     others = run(alice, "list", who="GINA")
+    assert others.returncode == 0
     assert approval["id"] not in others.stdout
-    told = "" if others.stdout else "nothing waits for an approval\n"
-    assert (others.returncode, others.stderr) == (0, told)
+    # Of a tenant whose agents ask for none.
+    empty = run(alice, "list", who="PAT")
+    assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", "nothing waits for an approval\n")
 
 
 @covers("approval.command")
