@@ -29,6 +29,18 @@ class Actor(Struct, frozen=True, kw_only=True):
     credential: str = ""
     address: str = ""
 
+    def entry(self, action: str, target: str = "", detail: str = "") -> AuditEntry:
+        """Return what to note of an act of theirs."""
+        return AuditEntry(
+            action=action,
+            target=target,
+            tenant=self.tenant,
+            principal=self.principal,
+            credential=self.credential,
+            address=self.address,
+            detail=detail,
+        )
+
 
 class Administration:
     """Changes one book, on behalf of somebody."""
@@ -253,17 +265,7 @@ class Administration:
     def _note(self, action: str, target: str, detail: str = "") -> bool:
         # Something has changed: what comes next has to look again.
         self._seen = None
-        self._book.note(
-            AuditEntry(
-                action=action,
-                target=target,
-                tenant=self._actor.tenant,
-                principal=self._actor.principal,
-                credential=self._actor.credential,
-                address=self._actor.address,
-                detail=detail,
-            )
-        )
+        self._book.note(self._actor.entry(action, target, detail))
         return True
 
 

@@ -47,20 +47,13 @@ def token(kept: Token, now: int) -> Object:
         "principal": kept.principal,
         "scopes": list(kept.scopes),
         "note": kept.note,
-        "state": token_state(kept, now),
+        "state": kept.state(now),
         "createdAt": timestamp_text(kept.created_at),
     }
     for name, at in (("expiresAt", kept.expires_at), ("revokedAt", kept.revoked_at)):
         if at is not None:
             shown[name] = timestamp_text(at)
     return shown
-
-
-def token_state(kept: Token, now: int) -> str:
-    """Return whether a token is good, expired or revoked."""
-    if kept.revoked_at is not None:
-        return "revoked"
-    return "expired" if kept.expires_at is not None and kept.expires_at <= now else "good"
 
 
 def run(view: RunView) -> Object:

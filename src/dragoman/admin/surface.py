@@ -274,16 +274,9 @@ class AdminSurface:
         asked.query()
         (task_id,) = asked.names
         await asked.body()
-        scope, actor = (await self._run(task_id)).scope, asked.actor
+        scope = (await self._run(task_id)).scope
         asked.exchange.task_id = task_id
-        entry = AuditEntry(
-            action="CancelTask",
-            tenant=actor.tenant,
-            principal=actor.principal,
-            credential=actor.credential,
-            address=actor.address,
-        )
-        await self._cancel(scope, task_id, entry)
+        await self._cancel(scope, task_id, asked.actor.entry("CancelTask"))
         return shapes.run(await self._run(task_id))
 
     async def _run(self, task_id: str) -> RunView:

@@ -21,7 +21,6 @@ def change(data: Path, config: Path | None, work: Callable[[Any], T], *, create:
     Only with `create` is a store made where there is none.
     """
     from dragoman.admin import Administration
-    from dragoman.admin.operations import Actor
     from dragoman.callers import declared
     from dragoman.stores.sqlite import administer
 
@@ -34,17 +33,14 @@ def change(data: Path, config: Path | None, work: Callable[[Any], T], *, create:
                 1,
             )
         typer.echo(f"dragoman: makes the store {path}", err=True)
-    actor = Actor(principal=_user(), address=HERE)
     return guarded(
-        lambda: administer(path, lambda book: work(Administration(book, declared(settings), actor)))
+        lambda: administer(path, lambda book: work(Administration(book, declared(settings), _actor())))
     )
 
 
 def done_here(action: str, target: str = "", detail: str = "") -> Any:
     """Return what to note in the audit of an act of whoever runs this."""
-    from dragoman.gateway.audit import AuditEntry
-
-    return AuditEntry(action=action, target=target, detail=detail, principal=_user(), address=HERE)
+    return _actor().entry(action, target, detail)
 
 
 def read(data: Path, config: Path | None, work: Callable[[Any, Any], T]) -> T:
@@ -85,6 +81,12 @@ def _settings(data: Path, config: Path | None) -> tuple[Any, Path]:
     except ConfigError as error:
         refuse(error)
     return settings, server.database_path(settings, data)
+
+
+def _actor() -> Any:
+    from dragoman.admin.operations import Actor
+
+    return Actor(principal=_user(), address=HERE)
 
 
 def _user() -> str:

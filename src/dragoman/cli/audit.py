@@ -34,12 +34,14 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Print the audit, oldest first: tab-separated lines, or, with --json, one JSON object a line."""
+    from dragoman.admin import shapes
+
     begin = _milliseconds(since)
     if not as_json:
         print("\t".join(_COLUMNS))
     for row in _rows(data, config, begin):
         if not tenant or _concerns(row.entry, tenant):
-            _print(_facts(row), as_json)
+            _print(shapes.audit(row), as_json)
     sys.stdout.flush()
 
 
@@ -70,15 +72,11 @@ _COLUMNS = (
 )
 
 
-def _facts(row: Any) -> dict[str, Any]:
-    from dragoman.protocol.protojson import timestamp_text
-
-    named = {name: getattr(row.entry, name) for name in _COLUMNS[2:]}
-    return {"id": row.id, "time": timestamp_text(row.at), **named}
-
-
 def _print(facts: dict[str, Any], as_json: bool) -> None:
-    print(json.dumps(facts, ensure_ascii=False) if as_json else "\t".join(map(str, facts.values())))
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+    else:
+        print("\t".join(str(facts[name]) for name in _COLUMNS))
 
 
 def _concerns(entry: Any, tenant: str) -> bool:

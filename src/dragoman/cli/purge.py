@@ -6,10 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import typer
-
 from dragoman.cli.administering import done_here
-from dragoman.cli.settings import refuse
+from dragoman.cli.settings import make_sure, refuse
 from dragoman.config import ConfigError, seconds
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import DragomanError
@@ -108,12 +106,11 @@ def _find(operator: Operator, task_id: str) -> tuple[Scope, str]:
 
 
 def _ask(count: int) -> None:
-    if not sys.stdin.isatty():
-        refuse(f"{_tasks(count)} would be purged for ever; say --yes if that is right")
-    # Not typer.confirm, which writes to standard output too.
-    typer.echo(f"Purge {_tasks(count)} for ever? [y/N] ", nl=False, err=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        refuse("nothing was purged", 1)
+    make_sure(
+        f"Purge {_tasks(count)} for ever?",
+        unasked=f"{_tasks(count)} would be purged for ever; say --yes if that is right",
+        declined="nothing was purged",
+    )
 
 
 def _tasks(count: int) -> str:

@@ -1,6 +1,7 @@
 """What every command needs: the configuration, the data folder, and a way to say what is wrong."""
 
 import os
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -45,3 +46,19 @@ def refuse(message: object, code: int = 2) -> NoReturn:
     """Say what is wrong on standard error and exit."""
     typer.echo(f"dragoman: {message}", err=True)
     raise typer.Exit(code)
+
+
+def make_sure(question: str, *, unasked: str, declined: str) -> None:
+    """Ask on the terminal, and end the command unless the answer is yes.
+
+    Args:
+        question: what is asked.
+        unasked: what is said where there is no terminal to ask on.
+        declined: what is said after any other answer.
+    """
+    if not sys.stdin.isatty():
+        refuse(unasked)
+    # Not typer.confirm, which writes to standard output too.
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        refuse(declined, 1)

@@ -1,7 +1,6 @@
 """`dragoman tenant`: tenants, their principals, and what these are granted, also beside a running server."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ import typer
 
 from dragoman.cli.administering import change, read
 from dragoman.cli.output import print_table
-from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, JsonOption, refuse
+from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, JsonOption, make_sure
 
 app = typer.Typer(
     help="Tenants: who may call, and what they are granted. A running server follows within 5 seconds.",
@@ -51,7 +50,7 @@ def list_tenants(
     """List the tenants of the store and of the configuration."""
     from dragoman.admin import Overview
 
-    found = read(data, config, lambda book, declared: Overview(book.read(), declared).tenants())
+    found = read(data, config, lambda book, declared: Overview(book.read(tokens=False), declared).tenants())
     if as_json:
         _print_json(found)
     else:
@@ -128,7 +127,8 @@ def remove(
 ) -> None:
     """Remove a tenant with its principals, tokens and grants; what they have open ends. Its tasks stay."""
     if not yes:
-        _ask(f"Remove the tenant {tenant}, all its principals and their tokens?")
+        question = f"Remove the tenant {tenant}, all its principals and their tokens?"
+        make_sure(question, unasked=f"{question} Say --yes if that is right", declined="nothing was done")
     left = change(data, config, lambda desk: desk.remove_tenant(tenant))
     print(f"tenant {tenant} removed")
     if left:
@@ -255,14 +255,6 @@ app.add_typer(
     _resources("workspace", "What a tenant's agents work in, and who may call them there."), name="workspace"
 )
 app.add_typer(_resources("source", "What results draw on, and who may read those."), name="source")
-
-
-def _ask(question: str) -> None:
-    if not sys.stdin.isatty():
-        refuse(f"{question} Say --yes if that is right")
-    typer.echo(f"{question} [y/N] ", err=True, nl=False)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        refuse("nothing was done", 1)
 
 
 def _print_json(value: Sequence[Any] | dict[str, Any]) -> None:

@@ -129,16 +129,12 @@ def _milliseconds(text: str) -> int | None:
 def _facts(token: Any, now: int) -> dict[str, Any]:
     from dragoman.protocol.protojson import timestamp_text
 
-    if token.revoked_at is not None:
-        state = "revoked"
-    else:
-        state = "expired" if token.expires_at is not None and token.expires_at <= now else "good"
     return {
         "id": token.id,
         "tenant": token.tenant,
         "principal": token.principal,
         "scopes": list(token.scopes),
-        "state": state,
+        "state": token.state(now),
         "created": timestamp_text(token.created_at),
         "expires": timestamp_text(token.expires_at) if token.expires_at is not None else None,
         "revoked": timestamp_text(token.revoked_at) if token.revoked_at is not None else None,

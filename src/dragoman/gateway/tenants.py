@@ -31,6 +31,12 @@ class Token(Struct, frozen=True, kw_only=True):
     expires_at: int | None = None
     revoked_at: int | None = None
 
+    def state(self, now: int) -> str:
+        """Return whether it is good, expired or revoked."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "good"
+
 
 class Declared(Struct, frozen=True, kw_only=True):
     """The names of the configuration, which count beside what is kept and cannot be changed by anything that is.
