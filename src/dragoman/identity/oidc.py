@@ -1,6 +1,6 @@
 """Signed tokens (JWT, RFC 7519) of an OpenID Connect issuer as credentials. The rules are those of RFC 8725.
 
-Imported only where an issuer is configured: what it needs costs every start memory and time.
+Imported only where an issuer is configured: the HTTP client that it needs costs every start memory and time.
 """
 
 import re
@@ -11,12 +11,12 @@ from typing import Any
 
 from joserfc import jws
 from joserfc.errors import JoseError
-from joserfc.jwa import JWSAlgModel
 from joserfc.util import urlsafe_b64decode
 from msgspec import Struct
 
 from dragoman.identity.gate import Rejected, Verifier
-from dragoman.identity.keys import Key, KeyRing, PublicKeys
+from dragoman.identity.keys import KeyRing, PublicKeys
+from dragoman.jose import Algorithms, Key
 from dragoman.model import Principal
 from dragoman.model.errors import InvalidParams, MalformedJson
 from dragoman.model.principal import is_name, rights_of
@@ -48,17 +48,6 @@ class Trust(Struct, frozen=True, kw_only=True):
     skew: float
 
 
-class _Algorithms(jws.JWSRegistry):
-    """The algorithms that are believed, under both names of the one that has two (RFC 9864 §2.2)."""
-
-    max_header_length = 4096
-    max_signature_length = 2048
-
-    def get_alg(self, name: str) -> JWSAlgModel:
-        """Return the algorithm of a header. The older name would bring a warning, for the curves that we refuse."""
-        return super().get_alg("Ed25519" if name == "EdDSA" else name)
-
-
 class _Verified(Struct, frozen=True):
     """A token that was good: as long as it is so by its own words, and the keys are those that it was checked with."""
 
@@ -77,7 +66,7 @@ class JwtVerifier(Verifier):
         names = set(trust.algorithms)
         self._names = frozenset(names | {"Ed25519"} if "EdDSA" in names else names)
         # Members of a header that nobody here knows are no harm, unless `crit` names them.
-        self._algorithms = _Algorithms(algorithms=sorted(self._names), strict_check_header=False)
+        self._algorithms = Algorithms(algorithms=sorted(self._names), strict_check_header=False)
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
 
     def start(self) -> None:
