@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import msgspec
 import uvloop
 from msgspec import structs
 
@@ -22,13 +21,17 @@ from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.directory import Directory, ServedAgent
-from dragoman.bindings.fixed import FixedEndpoints
+from dragoman.bindings.fixed import JWKS_PATH, FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.callers import declared, registry_of, verifier_of
-from dragoman.cards import CardFile, combined, interfaces
-from dragoman.cards.build import JSON_RPC
+from dragoman.cards import CardFile
+from dragoman.cards.build import JSON_RPC, Signers, combined, interfaces, pure, signed
+from dragoman.cards.keyfile import NAME as KEY_FILE
+from dragoman.cards.keyfile import KeyFile
+from dragoman.cards.keys import KeysError, SigningKey
+from dragoman.cards.rotation import KeyKeeper
 from dragoman.config import (
     AgentTable,
     Config,
@@ -139,6 +142,11 @@ def database_path(config: Config, data: Path) -> Path:
     return Path(config.store.url.removeprefix("sqlite:///")) if config.store.url else data / "dragoman.db"
 
 
+def signing_keys(config: Config, data: Path) -> KeyFile:
+    """Return the file with the keys that sign cards: `signing.key_file`, or one in the data folder."""
+    return KeyFile(Path(config.signing.key_file) if config.signing.key_file else data / KEY_FILE)
+
+
 def check_listen(config: Config, data: Path) -> tuple[str, int]:
     """Return the host and port to listen at; `data` is the data folder, where tenants may be kept.
 
@@ -193,7 +201,7 @@ class Service:
 
         Raises:
             StoreError: the store cannot be used.
-            ConfigError: a version is switched on that this build has not.
+            ConfigError: a version is switched on that this build has not, or there are no keys to sign with.
         """
         self.lost = asyncio.Event()
         self.drain = config.server.drain
@@ -204,9 +212,7 @@ class Service:
         failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
         self.gate = gate = Gate(registry_of(config, os.environ), failures, verifier=self._verifier)
 
-        def served(*, closed: bool) -> dict[str, ServedAgent]:
-            return {agent.id: _served(agent, config, versions, base_url, closed) for agent in everyone}
-
+        self._signing = _key_keeper(config, data)
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -215,6 +221,14 @@ class Service:
             on_noticed=self._notice,
         )
         hosted = _hosted_agents(agents, config)
+
+        def served() -> dict[str, ServedAgent]:
+            closed, keys = not gate.is_open, self._signing.keys
+            return {agent.id: _served(agent, config, versions, base_url, closed, keys) for agent in everyone}
+
+        def served_hosted() -> dict[str, ServedAgent]:
+            return _served_hosted(hosted, config, versions, base_url, self._signing.keys)
+
         self._engine = EmbeddedEngine(
             [*everyone, *hosted.values()],
             self._store,
@@ -227,17 +241,19 @@ class Service:
             {TaskState[state.upper()]: int(age * 1000) for state, age in config.retention.ages().items()},
             every=seconds(config.engine.sweep, "engine.sweep"),
         )
-        self._purging: asyncio.Task[None] | None = None
         self._store.on_commit(self._committed)
         bounds = config.hosted.observers
         watchers = Watchers(
             ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
         )
         gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers)
-        directory = Directory(served(closed=not gate.is_open), versions, _default(config, agents))
+        directory = Directory(served(), versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
-        fixed = FixedEndpoints(directory, metrics, self._unready, _descriptions(directory, base_url))
-        hosted_directory = _hosted_directory(hosted, config, versions, base_url)
+        fixed = FixedEndpoints(
+            directory, metrics, self._unready, _descriptions(directory, base_url), self._signing.public()
+        )
+        newest = next(iter(versions))
+        hosted_directory = Directory(served_hosted(), {newest: versions[newest]}, None)
         surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
         runs = {agent.id: agent for agent in (*directory.agents.values(), *hosted_directory.agents.values())}
         approvals = ApprovalSurface(
@@ -274,9 +290,15 @@ class Service:
             nonlocal was_open
             if was_open and not gate.is_open:
                 # From here on callers must show who they are, and cards say what is enforced.
-                was_open, directory.agents = False, served(closed=True)
+                was_open, directory.agents = False, served()
             self._hub.recheck()
 
+        def signed_anew() -> None:
+            directory.agents, hosted_directory.agents = served(), served_hosted()
+            fixed.jwks = self._signing.public()
+
+        self._signing.on_change(signed_anew)
+        self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
 
     async def start(self) -> None:
@@ -285,7 +307,7 @@ class Service:
             self._verifier.start()
         await self._keeper.refresh()
         await self._engine.start()
-        self._purging = asyncio.create_task(self._purger.run())
+        self._tasks = [asyncio.create_task(each.run()) for each in (self._purger, self._signing)]
 
     def running(self) -> int:
         """Return how many handlers run."""
@@ -297,8 +319,8 @@ class Service:
 
     async def stop(self) -> None:
         """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
-        if self._purging is not None:
-            self._purging.cancel()
+        for task in self._tasks:
+            task.cancel()
         await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
         if self._verifier is not None:
             await self._verifier.close()
@@ -346,25 +368,43 @@ class Service:
         yield "dragoman_streams", "Open streams", {}, self.asgi.open_streams()
 
 
+def _key_keeper(config: Config, data: Path) -> KeyKeeper:
+    file = signing_keys(config, data)
+    try:
+        if config.signing.key_file and not file.is_there:
+            raise KeysError(f"{file.path} is not there; make it with `dragoman keys create`")
+        return KeyKeeper(file, config.signing.alg)
+    except KeysError as error:
+        raise ConfigError(f"the keys that sign cards: {error}") from None
+
+
 def _served(
-    agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec], base_url: str, closed: bool
+    agent: Agent,
+    config: Config,
+    versions: Mapping[str, ProtocolSpec],
+    base_url: str,
+    closed: bool,
+    keys: Sequence[SigningKey],
 ) -> ServedAgent:
     chosen = _versions(agent, config, versions)
     table = config.agents.get(agent.id, AgentTable())
-    places = interfaces(f"{base_url}/agents/{agent.id}", chosen.values())
-    card = agent.card(places, bearer=closed and not table.public)
+    base = f"{base_url}/agents/{agent.id}"
+    card = agent.card(interfaces(base, chosen.values()), bearer=closed and not table.public)
     now = time.time()
-    forms = {version: spec.card(card) for version, spec in chosen.items()}
+    signers = Signers(keys, base + JWKS_PATH)
+    forms = {version: pure(card, spec) for version, spec in chosen.items()}
     newest = next(iter(chosen))
     unnamed = UNNAMED if agent.settings.legacy_card and UNNAMED in chosen else newest
-    shared = forms[newest] if unnamed == newest else combined(forms[newest], forms[unnamed])
+    cards = {version: signed(form, [version], signers, now) for version, form in forms.items()}
     return ServedAgent(
         id=agent.id,
         settings=agent.settings,
         versions=chosen,
-        cards={version: CardFile(msgspec.json.encode(form), now) for version, form in forms.items()},
+        cards=cards,
         unnamed=unnamed,
-        unnamed_card=CardFile(msgspec.json.encode(shared), now),
+        unnamed_card=cards[newest]
+        if unnamed == newest
+        else signed(combined(forms[newest], forms[unnamed]), [newest, unnamed], signers, now),
         tenant=table.tenant,
         public=table.public,
     )
@@ -379,12 +419,13 @@ def _hosted_agents(agents: Sequence[Agent], config: Config) -> dict[str, HostedA
     return {agent.id: HostedAgent(agent, deadline=deadline) for agent in agents if tables[agent.id].workspace}
 
 
-def _hosted_directory(
+def _served_hosted(
     hosted: Mapping[str, HostedAgent],
     config: Config,
     versions: Mapping[str, ProtocolSpec],
     base_url: str,
-) -> Directory:
+    keys: Sequence[SigningKey],
+) -> dict[str, ServedAgent]:
     """Return the agents of the hosted profile, each in the newest version alone."""
     newest = next(iter(versions))
     spec = versions[newest]
@@ -396,7 +437,7 @@ def _hosted_directory(
     for agent_id, agent in hosted.items():
         url = f"{base_url}{HOSTED_PREFIX}{agent_id}/rpc"
         card = agent.card((AgentInterface(url=url, binding=JSON_RPC, version=newest),))
-        form = CardFile(msgspec.json.encode(spec.card(card)), now)
+        form = signed(pure(card, spec), [newest], Signers(keys, base_url + JWKS_PATH), now)
         table = config.agents[agent_id]
         served[agent_id] = ServedAgent(
             id=agent.id,
@@ -409,7 +450,7 @@ def _hosted_directory(
             workspace=table.workspace,
             policy=policy,
         )
-    return Directory(served, {newest: spec}, None)
+    return served
 
 
 def _descriptions(directory: Directory, base_url: str) -> dict[str, CardFile]:

@@ -95,7 +95,7 @@ def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:
 
 def verifier_of(oidc: Oidc) -> Verifier:
     """Return what verifies the tokens of an issuer."""
-    # Only here: a server without an issuer starts without cryptography and an HTTP client.
+    # Only here: a server without an issuer starts without an HTTP client.
     from dragoman.identity.issuer import Issuer  # noqa: PLC0415 - see above
     from dragoman.identity.keys import KeyRing  # noqa: PLC0415 - see above
     from dragoman.identity.oidc import JwtVerifier, Trust  # noqa: PLC0415 - see above

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from dragoman.cards.settings import SigningTable, flaw
 from dragoman.model.principal import FEATURES, RESERVED, is_name
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
@@ -208,6 +209,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     retention: Retention = Retention()
     auth: Auth = Auth()
+    signing: SigningTable = SigningTable()
     hosted: Hosted = Hosted()
     agents: dict[str, AgentTable] = {}
     tenants: dict[str, TenantTable] = {}
@@ -225,6 +227,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "limits": Limits,
     "retention": Retention,
     "auth.oidc": Oidc,
+    "signing": SigningTable,
     "hosted": Hosted,
 }
 """The sections whose keys are known by name, so that the environment can set them too."""
@@ -439,6 +442,9 @@ def _check_values(config: Config, source: str) -> None:
         config.retention.ages()
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
+        wrong = flaw(config.signing.alg, seconds(config.signing.overlap, "signing.overlap"))
+        if wrong:
+            raise ConfigError(f"signing.{wrong}")
         _check_hosted(config.hosted)
         if config.auth.oidc is not None:
             _check_oidc(config.auth.oidc)

@@ -1,5 +1,6 @@
 """The configuration: every key known, every wrong one named."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,7 +143,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(document: Any, wrong: st
     assert refused(document) == f"dragoman.toml: {wrong} is not a key of this Dragoman; did you mean {near}?"
 
 
-@pytest.mark.parametrize("section", ["signing", "vault", "outbound"])
+@pytest.mark.parametrize("section", ["vault", "outbound"])
 def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
     said = refused({section: {"enabled": True}})
     assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")
@@ -363,3 +364,26 @@ def test_a_place_to_listen_is_a_host_and_a_port(text: str, expected: tuple[str, 
 )
 def test_only_this_machine_reaches_a_loopback_address(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+def test_signing_has_its_table() -> None:
+    table = {"alg": "EdDSA", "key_file": "/run/keys.json", "overlap": "30d"}
+    config = read_config({"signing": table}, {}, "x.toml")
+    assert (config.signing.alg, config.signing.key_file, config.signing.overlap) == tuple(table.values())
+    usual = read_config({}, {"DRAGOMAN_SIGNING_KEY_FILE": "k.json"}, "the environment").signing
+    assert (usual.alg, usual.key_file, usual.overlap) == ("ES256", "k.json", "7d")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"alg": "HS256"}, 'signing.alg = "HS256" is none of ES256, EdDSA'),
+        ({"alg": "none"}, 'signing.alg = "none" is none of ES256, EdDSA'),
+        ({"overlap": "9m"}, 'signing.overlap must be "10m" or more'),
+        ({"overlap": "soon"}, 'signing.overlap = "soon" is no duration'),
+        ({"key": "x"}, "signing.key is not a key of this Dragoman"),
+    ],
+)
+def test_signing_that_cannot_be_is_refused(table: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        read_config({"signing": table}, {}, "x.toml")

@@ -1,4 +1,4 @@
-"""The fixed endpoints: cards, descriptions, health, readiness, metrics. None of them needs a credential."""
+"""The fixed endpoints: cards, their keys, descriptions, health, readiness, metrics. None needs a credential."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
@@ -14,6 +14,8 @@ from dragoman.telemetry.metrics import REJECTED, Metrics
 
 CARD_PATH = "/.well-known/agent-card.json"
 OLD_CARD_PATH = "/.well-known/agent.json"
+JWKS_PATH = "/.well-known/jwks.json"
+JWKS_TYPE = "application/jwk-set+json"
 OPENAPI_PATH = "/openapi.json"
 CARD_OPERATION = "GetAgentCard"
 
@@ -21,7 +23,11 @@ Check = Callable[[], Awaitable[Sequence[str]]]
 
 
 class FixedEndpoints:
-    """Serves what is no operation."""
+    """Serves what is no operation.
+
+    Attributes:
+        jwks: the public keys that cards are signed with, if any; replaced when they change.
+    """
 
     def __init__(
         self,
@@ -29,6 +35,7 @@ class FixedEndpoints:
         metrics: Metrics,
         unready: Check,
         descriptions: Mapping[str, CardForm] | None = None,
+        jwks: CardForm | None = None,
     ) -> None:
         """Prepare the endpoints.
 
@@ -37,11 +44,13 @@ class FixedEndpoints:
             metrics: what `/metrics` shows.
             unready: gives the reasons for which the server cannot work, none if it can.
             descriptions: the OpenAPI documents by version, newest first; they are kept and sent as cards are.
+            jwks: the public keys that cards are signed with.
         """
         self._directory = directory
         self._metrics = metrics
         self._unready = unready
         self._descriptions = descriptions or {}
+        self.jwks = jwks
 
     async def serve(self, exchange: Exchange) -> Reply | None:
         """Return the reply to a request for one of these paths; `None` for any other path.
@@ -53,6 +62,8 @@ class FixedEndpoints:
         path = exchange.request.path
         if path in (CARD_PATH, OLD_CARD_PATH):
             return self.card(exchange, self._directory.default or "")
+        if path == JWKS_PATH and self.jwks is not None:
+            return self.keys(exchange, self.jwks)
         if path == OPENAPI_PATH and self._descriptions:
             return self._description(exchange)
         if path not in ("/healthz", "/readyz", "/metrics"):
@@ -72,6 +83,16 @@ class FixedEndpoints:
         return Reply(
             200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")], self._metrics.text()
         )
+
+    def keys(self, exchange: Exchange, jwks: CardForm) -> Reply:
+        """Return the public keys. They are in no version of A2A.
+
+        Raises:
+            MethodNotAllowed.
+        """
+        exchange.route = JWKS_PATH
+        check_reading(exchange)
+        return kept(exchange, jwks, JWKS_TYPE)
 
     def card(self, exchange: Exchange, agent_id: str) -> Reply:
         """Return an agent's card in the form that is asked for: of a version alone, or for everybody.

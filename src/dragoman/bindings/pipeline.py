@@ -22,7 +22,7 @@ from dragoman.bindings.auditing import entry_of, refusal_of
 from dragoman.bindings.bounds import page_within, task_within
 from dragoman.bindings.directory import Directory, HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
-from dragoman.bindings.fixed import CARD_PATH, FixedEndpoints
+from dragoman.bindings.fixed import CARD_PATH, JWKS_PATH, FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.http import Decoded, HttpBinding
@@ -164,6 +164,8 @@ class Pipeline:
         exchange.route = "/agents/{agent}"
         if rest == CARD_PATH:
             return self._fixed.card(exchange, agent_id)
+        if rest == JWKS_PATH and self._fixed.jwks is not None and agent_id in self._directory.agents:
+            return self._fixed.keys(exchange, self._fixed.jwks)
         if rest in ("/rpc", "/rpc/"):
             exchange.route = "/agents/{agent}/rpc"
             form, refusal = self._jsonrpc.negotiate(exchange, agent_id)

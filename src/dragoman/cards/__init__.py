@@ -1,6 +1,8 @@
-"""Agent cards: building them, and the bytes that are served."""
+"""Agent cards: building, signing and verifying them, and the bytes that are served.
 
-from dragoman.cards.build import combined, interfaces
+What makes or checks signatures is imported where it is needed (`cards.build`, `cards.verify`): `validate` needs none.
+"""
+
 from dragoman.cards.serve import CardFile
 
-__all__ = ["CardFile", "combined", "interfaces"]
+__all__ = ["CardFile"]

@@ -17,10 +17,17 @@ class CardFile:
         max_age: seconds that it may be kept.
     """
 
-    def __init__(self, body: bytes, made_at: float) -> None:
+    def __init__(self, body: bytes, made_at: float, *, tagged: bytes = b"") -> None:
+        """Keep a form.
+
+        Args:
+            body: the JSON text.
+            made_at: when it was made, in seconds since 1970 UTC.
+            tagged: what tells this form from others, if not the text itself: signatures differ each time.
+        """
         self.body = body
         self.max_age = MAX_AGE
-        self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        self.etag = f'"{hashlib.sha256(tagged or body).hexdigest()[:32]}"'
         self._made_at = int(made_at)
         self.modified = formatdate(self._made_at, usegmt=True)
 

@@ -12,16 +12,21 @@ from msgspec import Struct
 
 
 class Text(Struct, frozen=True):
-    """A string; `test` tells whether it has the form that `wanted` describes."""
+    """A string; `test` tells whether it has the form that `wanted` describes.
+
+    `explicit`: in A2A 1.0 an empty one says something else than one that is not there (`optional` in its proto).
+    """
 
     wanted: str = "a string"
     test: Callable[[str], bool] | None = None
+    explicit: bool = False
 
 
 class Flag(Struct, frozen=True):
-    """A truth value."""
+    """A truth value; `explicit` as for `Text`: false says something else than nothing."""
 
     wanted: str = "true or false"
+    explicit: bool = False
 
 
 class Free(Struct, frozen=True):
@@ -100,6 +105,7 @@ def is_absolute(text: str) -> bool:
 
 TEXT = Text()
 FLAG = Flag()
+STATED = Flag(explicit=True)
 FREE = Free()
 WEB_URL = Text("an absolute http or https URL", is_web_url)
 MEDIA_TYPES = Text("a media type such as text/plain", lambda text: _MEDIA_TYPE.fullmatch(text) is not None)
@@ -242,9 +248,9 @@ CARD_1_0 = Shape(
             wanted="AgentCapabilities",
             source="A2A 1.0 §4.4.3",
             members={
-                "streaming": FLAG,
-                "pushNotifications": FLAG,
-                "extendedAgentCard": FLAG,
+                "streaming": STATED,
+                "pushNotifications": STATED,
+                "extendedAgentCard": STATED,
                 "extensions": Many(
                     Shape(wanted="an AgentExtension", source="A2A 1.0 §4.4.4", members=_EXTENSION)
                 ),
@@ -267,8 +273,8 @@ CARD_1_0 = Shape(
             members=_PROVIDER,
             required=("organization", "url"),
         ),
-        "documentationUrl": WEB_URL,
-        "iconUrl": TEXT,
+        "documentationUrl": Text(WEB_URL.wanted, is_web_url, explicit=True),
+        "iconUrl": Text(explicit=True),
         "securitySchemes": Named(_SCHEME_1_0),
         "securityRequirements": _REQUIREMENTS_1_0,
         "signatures": Many(

@@ -1,7 +1,7 @@
 """What is wrong with an agent card, member by member, against A2A 1.0 and, where a card speaks it too, A2A 0.3.
 
 Pure: takes the text of a card and judges nothing but that. A card is judged by A2A 0.3 if it has one of the members
-that only 0.3 reads, and by A2A 1.0 unless it is a 0.3 card and nothing else. Signatures are not verified here.
+that only 0.3 reads, and by A2A 1.0 unless it is a 0.3 card and nothing else. Signatures are verified in `cards.verify`.
 """
 
 import re
@@ -65,7 +65,8 @@ class ShownInterface(Struct, frozen=True):
 class CardReport(Struct, frozen=True):
     """A card and what is to be said of it.
 
-    `card` is empty if the text holds no object. `generations` are those it was judged by, newest first.
+    `card` is empty if the text holds no object. `generations` are those it was judged by, newest first. Of an
+    ambiguous one not every reader has the same, because it gives a member twice, say.
     """
 
     card: Mapping[str, Any]
@@ -73,6 +74,7 @@ class CardReport(Struct, frozen=True):
     interfaces: tuple[ShownInterface, ...]
     findings: tuple[Finding, ...]
     is_signed: bool
+    is_ambiguous: bool = False
 
 
 def validate(text: bytes) -> CardReport:
@@ -103,6 +105,7 @@ def validate(text: bytes) -> CardReport:
         interfaces=tuple(interfaces(card)),
         findings=_unique(findings),
         is_signed=bool(card.get("signatures")),
+        is_ambiguous=bool(parsed.violations),
     )
 
 

@@ -59,6 +59,9 @@ def test_without_a_version_the_card_is_for_both_generations(base: Caller, agent:
         card(base.to(agent), version="1.0").json(),
     )
     assert set(document) == set(pure_old) | set(pure_new)
+    # Each generation has its own, over what it reads.
+    made = [[one["protected"] for one in each.pop("signatures")] for each in (document, pure_new, pure_old)]
+    assert made[0] == made[1] + made[2] and all(made)
     for pure in (pure_old, pure_new):
         for name, value in pure.items():
             if isinstance(value, dict):

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from dragoman.cards import interfaces
+from dragoman.cards.build import interfaces
 from dragoman.model import AgentInterface
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.v1_0 import SPEC

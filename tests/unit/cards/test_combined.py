@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.cards import combined
+from dragoman.cards.build import combined
 
 
 @pytest.mark.parametrize(
