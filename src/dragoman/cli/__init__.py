@@ -11,6 +11,7 @@ from dragoman.cli import (
     backup,
     card,
     check,
+    keys,
     migrate,
     send,
     serve,
@@ -34,6 +35,7 @@ app.command("send")(send.send)
 app.command("card")(card.card)
 app.command("backup")(backup.backup)
 app.add_typer(audit.app, name="audit")
+app.add_typer(keys.app, name="keys")
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(approvals.app, name="approvals")
