@@ -1,4 +1,4 @@
-"""`dragoman card`: fetch the card of any A2A agent, and say what it offers and what is wrong with it."""
+"""`dragoman card`: fetch the card of any A2A agent, and say what it offers, what is wrong with it and who signed it."""
 
 import asyncio
 import json
@@ -10,20 +10,16 @@ from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
+from dragoman.cli.fetching import NothingThereError, fetch
 from dragoman.cli.output import print_table, tame
 from dragoman.cli.settings import JsonOption, refuse
+from dragoman.cli.signatures import Signed, look_at_signatures, unverified
 
 CARD_PATH = "/.well-known/agent-card.json"
-SECONDS = 10.0
-LARGEST = 1024 * 1024
 SHOWN_FINDINGS = 100
 SHOWN_HEADERS = ("content-type", "etag", "cache-control", "last-modified", "vary", "a2a-version")
 
 _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
-
-
-class NoCardError(Exception):
-    """No card came; the message says why."""
 
 
 def card(
@@ -39,27 +35,36 @@ def card(
             "--a2a-version", help="The A2A-Version to ask for; without it, for the form that everybody gets."
         ),
     ] = "",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Verify the signatures, by keys that stand beside the card.")
+    ] = False,
+    pinned: Annotated[
+        str,
+        typer.Option("--jwks", help="Verify the signatures by the keys of this file or URL, and no others."),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Check the card of any A2A agent.
 
     Names every member that the standard does not allow, with what it wants, and shows what the agent offers to
-    callers of A2A 1.0 and 0.3. Exits 1 if there is anything to name, or no card.
+    callers of A2A 1.0 and 0.3. Exits 1 if there is anything to name, or no card, or if what a version of A2A reads
+    of it is not signed well where that is to be verified.
     """
     from dragoman.cards.validate import validate
 
     place = card_url(url)
     try:
-        body, headers = asyncio.run(_fetch(place, version))
-    except NoCardError as error:
+        body, headers = asyncio.run(fetch(place, "card", version))
+    except NothingThereError as error:
         refuse(f"{place}: {error}", 1)
     report = validate(body)
+    signed = look_at_signatures(place, report, version, pinned) if verify or pinned else unverified(report)
     shown = {name: headers[name] for name in SHOWN_HEADERS if name in headers}
     if as_json:
-        print(json.dumps(_document(place, report, shown), indent=2))
+        print(json.dumps(_document(place, report, signed, shown), indent=2))
     else:
-        _print(place, report, shown)
-    raise typer.Exit(1 if report.findings else 0)
+        _print(place, report, signed, shown)
+    raise typer.Exit(0 if signed.is_good and not report.findings else 1)
 
 
 def card_url(text: str) -> str:
@@ -81,72 +86,7 @@ def card_url(text: str) -> str:
     return urlunsplit(parts._replace(path=path, fragment=""))
 
 
-async def _fetch(url: str, version: str) -> tuple[bytes, dict[str, str]]:
-    """Return a card's text and its headers, names in lower case.
-
-    Raises:
-        NoCardError: there is none, or not in time, or it is too large.
-    """
-    import httpx2
-
-    from dragoman import __version__
-
-    asked = {
-        "Accept": "application/json, */*;q=0.1",
-        # What is not compressed cannot grow on arrival.
-        "Accept-Encoding": "identity",
-        "User-Agent": f"dragoman/{__version__}",
-    }
-    if version:
-        asked["A2A-Version"] = version
-    try:
-        async with (
-            asyncio.timeout(SECONDS),
-            httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client,
-            client.stream("GET", url, headers=asked) as reply,
-        ):
-            body = await _read(reply)
-    except TimeoutError:
-        raise NoCardError(f"no whole answer within {SECONDS:g} s") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise NoCardError(f"cannot be reached: {tame(str(error)) or type(error).__name__}") from error
-    _check_reply(reply.status_code, reply.headers, body)
-    return body, {name.lower(): value for name, value in reply.headers.items()}
-
-
-async def _read(reply: Any) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in reply.aiter_raw():
-        size += len(chunk)
-        if size > LARGEST:
-            raise NoCardError("the answer is larger than 1 MiB, which no card is")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _check_reply(status: int, headers: Mapping[str, str], body: bytes) -> None:
-    encoding = headers.get("content-encoding", "identity")
-    if 300 <= status < 400:
-        location = tame(headers.get("location", "nowhere"))
-        raise NoCardError(f"answers {status} and points to {location}; redirects are not followed, ask there")
-    if status in (401, 403):
-        raise NoCardError(f"answers {status}: this card is not public, and this command sends no credential")
-    if status != 200:
-        raise NoCardError(f"answers {status} and no card: {_reason(body)}")
-    if encoding != "identity":
-        raise NoCardError(f"came compressed ({tame(encoding)}), which was not asked for")
-
-
-def _reason(body: bytes) -> str:
-    try:
-        document = json.loads(body)
-        return tame(document["error"]["message"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return tame(body[:600].decode(errors="replace"), 200) or "no reason given"
-
-
-def _document(url: str, report: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+def _document(url: str, report: Any, signed: Signed, headers: Mapping[str, str]) -> dict[str, Any]:
     import msgspec
 
     return {
@@ -157,20 +97,21 @@ def _document(url: str, report: Any, headers: Mapping[str, str]) -> dict[str, An
         "version": report.card.get("version"),
         "interfaces": msgspec.to_builtins(report.interfaces),
         "findings": msgspec.to_builtins(report.findings),
-        "signature": "not verified by this version" if report.is_signed else "absent",
+        **signed.document(),
         "headers": headers,
     }
 
 
-def _print(url: str, report: Any, headers: Mapping[str, str]) -> None:
-    facts = {"card": url, **_facts(report), **headers}
-    if report.is_signed:
-        facts["signature"] = "signature present, not verified by this version"
+def _print(url: str, report: Any, signed: Signed, headers: Mapping[str, str]) -> None:
+    facts = {"card": url, **_facts(report), **headers, **signed.facts()}
     for name, value in facts.items():
         print(f"{name:14} {tame(value)}" if sys.stdout.isatty() else f"{name}\t{tame(value)}")
     print()
     print_table(_rows(report.interfaces), empty="no interfaces")
     print()
+    if signed.rows:
+        print_table(signed.rows)
+        print()
     _print_findings(report)
 
 
