@@ -254,6 +254,13 @@ def test_the_unprotected_header_says_nothing() -> None:
     assert judged(card, OTHER).covered == ("1.0",)
 
 
+def test_a_header_with_empty_members_is_read_as_official_signers_write_it() -> None:
+    """The Python SDK's own example has a `jku` of null."""
+    card = entry(sign_with(KEY.private, "ES256", header() | {"jku": None}, PAYLOAD))
+    (checked,) = judged(card).signatures
+    assert (checked.flaw, checked.jku) == ("", "")
+
+
 @pytest.mark.parametrize("kid", [None, "", 5, ["k"]])
 def test_a_signature_must_name_its_key(kid: Any) -> None:
     assert flaw(entry(sign_with(KEY.private, "ES256", header(kid=kid), PAYLOAD))) == "names no key (kid)"
