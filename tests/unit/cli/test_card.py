@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 import typer
+from msgspec import structs
 
+from dragoman.cards.keys import jwks, new_key
+from dragoman.cards.sign import signatures
 from dragoman.cli.card import card_url
 from tests.harness.paths import SOURCE
 from tests.harness.server import ServerProcess
@@ -346,3 +349,154 @@ def test_our_own_cards_are_valid(tmp_path: Any) -> None:
             }
             assert document["headers"]["etag"]
             assert document["headers"]["cache-control"] == "public, max-age=300"
+
+
+# ---------------------------------------------------------------------------------------------------- signatures
+
+KEYS = tuple(new_key(algorithm, 1_700_000_000) for algorithm in ("ES256", "EdDSA"))
+WHOLE = {**CARD, "protocolVersion": "0.3"}
+SIGNED = {
+    **WHOLE,
+    "signatures": [
+        entry
+        for version in ("1.0", "0.3")
+        for entry in signatures(WHOLE, version, KEYS[:1], "https://elsewhere.example/jwks.json")
+    ],
+}
+
+
+def serve(place: Place, documents: dict[str, bytes]) -> None:
+    """Have documents stand at paths, and nothing anywhere else."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        body = documents.get(handler.path)
+        reply(b"nothing", 404)(handler) if body is None else reply(body)(handler)
+
+    place.answer = answer
+
+
+def asked(place: Place) -> list[str]:
+    return [path for path, _ in place.asked]
+
+
+def verdict(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """How the command ends, and what programs get of it."""
+    result = card(*arguments, "--json")
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)
+
+
+BASE = "/agents/clerk/.well-known/"
+
+
+@pytest.mark.parametrize("at", [BASE + "jwks.json", "/.well-known/jwks.json"])
+def test_signatures_are_verified_by_the_keys_beside_the_card(place: Place, at: str) -> None:
+    serve(place, {BASE + "agent-card.json": json.dumps(SIGNED).encode(), at: jwks(KEYS)})
+    code, document = verdict(f"{place.url}/agents/clerk", "--verify")
+    assert (code, document["signature"], document["covered"]) == (0, "good", ["1.0", "0.3"])
+    assert document["keys"].startswith(
+        f"{place.url}{at} (beside the card: they tell that it is whole, not whose"
+    )
+    assert [(row["key"], row["alg"], row["for"], row["signature"]) for row in document["signatures"]] == [
+        (KEYS[0].kid, "ES256", "1.0", "good"),
+        (KEYS[0].kid, "ES256", "0.3", "good"),
+    ]
+
+
+def test_only_pinned_keys_count_where_keys_are_pinned(place: Place, tmp_path: Any) -> None:
+    serve(place, {BASE + "agent-card.json": json.dumps(SIGNED).encode(), BASE + "jwks.json": jwks(KEYS)})
+    (tmp_path / "good.json").write_bytes(jwks(KEYS[:1]))
+    (tmp_path / "other.json").write_bytes(jwks(KEYS[1:]))
+    code, document = verdict(f"{place.url}/agents/clerk", "--jwks", str(tmp_path / "good.json"))
+    assert (code, document["signature"], document["keys"]) == (0, "good", str(tmp_path / "good.json"))
+    code, document = verdict(f"{place.url}/agents/clerk", "--jwks", str(tmp_path / "other.json"))
+    assert (code, document["signature"], document["covered"]) == (1, "bad", [])
+    assert document["signatures"][0]["signature"] == (
+        "is by a key that is not among the trusted ones; its jku https://elsewhere.example/jwks.json was not asked"
+    )
+    assert asked(place) == [BASE + "agent-card.json"] * 2
+
+
+def test_keys_may_be_pinned_by_their_url(place: Place) -> None:
+    serve(place, {"/card.json": json.dumps(SIGNED).encode(), "/keys": jwks(KEYS)})
+    code, document = verdict(f"{place.url}/card.json", "--jwks", f"{place.url}/keys")
+    assert (code, document["keys"], asked(place)) == (0, f"{place.url}/keys", ["/card.json", "/keys"])
+
+
+def test_what_a_generation_reads_must_be_signed_for_it(place: Place) -> None:
+    """An address for 0.3 callers that somebody put in later is not what the signature of 1.0 is over."""
+    changed = {**SIGNED, "url": "https://evil.example/rpc"}
+    serve(place, {"/card.json": json.dumps(changed).encode(), "/.well-known/jwks.json": jwks(KEYS)})
+    code, document = verdict(f"{place.url}/card.json", "--verify")
+    assert (code, document["signature"], document["covered"]) == (1, "bad", ["1.0"])
+    told = [
+        line
+        for line in card(f"{place.url}/card.json", "--verify").stdout.splitlines()
+        if "signature\t" in line
+    ]
+    assert told[0] == (
+        "signature\tnot good: nothing trusted vouches for what A2A 0.3 reads of the card; for A2A 1.0 alone it is good "
+        "(--a2a-version 1.0)"
+    )
+    code, document = verdict(f"{place.url}/card.json", "--verify", "--a2a-version", "1.0")
+    assert (code, document["signature"]) == (0, "good")
+
+
+def test_a_card_that_is_not_signed_is_not_good_where_that_is_asked(place: Place) -> None:
+    serve(place, {"/card.json": json.dumps(CARD).encode(), "/.well-known/jwks.json": jwks(KEYS)})
+    code, document = verdict(f"{place.url}/card.json", "--verify")
+    assert (code, document["signature"], document["signatures"]) == (1, "bad", [])
+    assert (
+        "signature\tabsent, so nothing vouches for the card"
+        in card(f"{place.url}/card.json", "--verify").stdout
+    )
+
+
+def test_a_card_that_gives_a_member_twice_is_not_good(place: Place) -> None:
+    text = json.dumps(SIGNED).replace('"name": "Clerk"', '"name": "Evil", "name": "Clerk"')
+    assert text != json.dumps(SIGNED)
+    serve(place, {"/card.json": text.encode(), "/.well-known/jwks.json": jwks(KEYS)})
+    code, document = verdict(f"{place.url}/card.json", "--verify")
+    assert (code, document["signature"], document["valid"]) == (1, "bad", False)
+
+
+def test_a_key_whose_time_is_over_vouches_for_nothing(place: Place) -> None:
+    over = jwks([structs.replace(KEYS[0], until=1_700_000_100)])
+    serve(place, {"/card.json": json.dumps(SIGNED).encode(), "/.well-known/jwks.json": over})
+    code, document = verdict(f"{place.url}/card.json", "--verify")
+    assert (code, document["signature"]) == (1, "bad")
+    assert document["signatures"][0]["signature"].startswith("is by a key whose time is over")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (b"[]", "is no JWK Set"),
+        (b"\xff", "is no JWK Set"),
+        (None, "there are no keys beside the card; name some"),
+    ],
+)
+def test_keys_that_cannot_be_had_end_in_1(place: Place, keys: bytes | None, words: str) -> None:
+    documents = {"/card.json": json.dumps(SIGNED).encode()}
+    serve(place, documents if keys is None else {**documents, "/.well-known/jwks.json": keys})
+    result = card(f"{place.url}/card.json", "--verify")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("dragoman: ") and words in result.stderr
+
+
+def test_a_pinned_file_that_is_not_there_ends_in_1(place: Place, tmp_path: Any) -> None:
+    serve(place, {"/card.json": json.dumps(SIGNED).encode()})
+    result = card(f"{place.url}/card.json", "--jwks", str(tmp_path / "none.json"))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"dragoman: --jwks {tmp_path}/none.json: No such file or directory\n"
+
+
+def test_our_own_cards_are_signed_well(tmp_path: Any) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        for version in ("", "1.0", "0.3"):
+            code, document = verdict(f"{server.url}/agents/demo", "--verify", "--a2a-version", version)
+            assert (code, document["signature"]) == (0, "good")
+            assert document["covered"] == ([version] if version else ["1.0", "0.3"])
+        code, document = verdict(f"{server.url}/agents/demo/v1", "--verify")
+        assert (code, document["covered"]) == (0, ["0.3"])
+        assert document["keys"].startswith(f"{server.url}/.well-known/jwks.json")
