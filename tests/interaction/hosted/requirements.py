@@ -17,6 +17,7 @@ sdk.javascript           | - | H 9         | so does the official JavaScript SDK
 card.place               | - | B discover  | each hosted agent has a card at its base, for callers with a right to read
 card.standard            | - | B discover  | the card is a standard one and lists JSON-RPC 1.0 at the endpoint alone
 card.bearer              | - | B discover  | the card says that a bearer is wanted and not who issues one
+card.signed              | - | B discover  | the card is signed, by keys that stand at the root
 card.form                | - | H 1         | the card has the form of 1.0 whether or not a version is named
 card.kept                | - | H 1         | a card is for its caller to keep, and for nobody else
 rpc.endpoint             | - | B discover  | calls are JSON, posted to one endpoint beside the card

@@ -1,7 +1,11 @@
 """Discovery: the card of a hosted agent, for those who may read it."""
 
+import json
+import time
+
 import pytest
 
+from dragoman.cards.verify import trusted, verify
 from tests.interaction.answers import NO_AGENT, NOT_ALLOWED, VERSION, refused
 from tests.interaction.callers import Request
 from tests.interaction.hosted.callers import BASE, Hosted, as_http
@@ -33,8 +37,17 @@ def test_the_card_asks_for_a_bearer_and_claims_no_issuer(alice: Hosted) -> None:
     assert list(scheme) == ["httpAuthSecurityScheme"]
     assert scheme["httpAuthSecurityScheme"]["scheme"].lower() == "bearer"
     assert [list(one["schemes"]) for one in card["securityRequirements"]] == [[name]]
+    del card["signatures"]  # which may say anything
     for word in ("oauth", "openid", "flows", "token_url", "tokenUrl"):
-        assert word.lower() not in alice.card().body.decode().lower()
+        assert word.lower() not in json.dumps(card).lower()
+
+
+@covers("card.signed")
+def test_the_card_is_signed_by_keys_that_anybody_may_read(alice: Hosted) -> None:
+    keys = alice.client.get(f"{alice.origin}/.well-known/jwks.json").content
+    verdict = verify(alice.card().json(), trusted(keys, time.time()))
+    assert (verdict.covered, [one.flaw for one in verdict.signatures]) == (("1.0",), [""])
+    assert verdict.signatures[0].jku == f"{alice.origin}/.well-known/jwks.json"
 
 
 @covers("card.form")
