@@ -91,6 +91,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
                 "max_runs",
                 "max_waiting",
                 "legacy_card",
+                "extended_card",
             )
             if getattr(table, name) is not None
         }
@@ -389,7 +390,9 @@ def _served(
     chosen = _versions(agent, config, versions)
     table = config.agents.get(agent.id, AgentTable())
     base = f"{base_url}/agents/{agent.id}"
-    card = agent.card(interfaces(base, chosen.values()), bearer=closed and not table.public)
+    places, bearer = interfaces(base, chosen.values()), closed and not table.public
+    card = agent.card(places, bearer=bearer)
+    more = agent.card(places, bearer=bearer, extended=True)
     now = time.time()
     signers = Signers(keys, base + JWKS_PATH)
     forms = {version: pure(card, spec) for version, spec in chosen.items()}
@@ -401,6 +404,9 @@ def _served(
         settings=agent.settings,
         versions=chosen,
         cards=cards,
+        extended={
+            version: signed(pure(more, spec), [version], signers, now) for version, spec in chosen.items()
+        },
         unnamed=unnamed,
         unnamed_card=cards[newest]
         if unnamed == newest

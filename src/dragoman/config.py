@@ -198,6 +198,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     tenant: str = ""
     workspace: str = ""
     public: bool = False
+    extended_card: bool | None = None
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -52,6 +52,7 @@ class Agent:
         description: str = "",
         version: str = "1.0.0",
         skills: Sequence[Skill] = (),
+        extended_skills: Sequence[Skill] = (),
         replies: str = "task",
         input_modes: Sequence[str] = ("text/plain",),
         output_modes: Sequence[str] = ("text/plain",),
@@ -77,7 +78,9 @@ class Agent:
             name: its name for people; the id if left out.
             description: what it does.
             version: the agent's own version.
-            skills: what it can do; one made from name and description if left out.
+            skills: what it can do; one made from name and description if left out. A skill's name, description and
+                tags are made from its id where they are left empty.
+            extended_skills: what it can do besides, which only the extended card says, to authenticated callers.
             replies: "task" (every message becomes a task), "message" (a bare message each) or "either".
             input_modes: media types of parts that it takes; `*/*` for all.
             output_modes: media types that it may answer with.
@@ -109,7 +112,7 @@ class Agent:
         self.name = name or id
         self.description = description or f"The agent {self.name}."
         self.version = version
-        self.skills = tuple(skills) or (
+        self.skills = tuple(map(_whole, skills)) or (
             Skill(id=id, name=self.name, description=self.description, tags=(id,)),
         )
         self.output_modes = tuple(output_modes)
@@ -118,7 +121,7 @@ class Agent:
         self.icon_url = icon_url
         self.settings = AgentSettings(
             replies=replies,
-            capabilities=_capabilities(streaming, idempotency),
+            capabilities=_capabilities(streaming, idempotency, extended=bool(extended_skills)),
             input_modes=tuple(input_modes),
             strict_input_modes=strict_input_modes,
             idempotency=idempotency,
@@ -129,6 +132,8 @@ class Agent:
             max_runs=max_runs,
             max_waiting=max_waiting,
             legacy_card=legacy_card,
+            extended_card=bool(extended_skills),
+            extended_skills=tuple(map(_whole, extended_skills)),
         )
         self._runner: Runner | None = None
         self._startup: list[Hook] = []
@@ -183,15 +188,20 @@ class Agent:
         """Whether there is a handler."""
         return self._runner is not None
 
-    def card(self, interfaces: tuple[AgentInterface, ...], *, bearer: bool = False) -> AgentCard:
-        """Return the agent's card, with the interfaces that it is served at; `bearer` if callers must show a token."""
+    def card(
+        self, interfaces: tuple[AgentInterface, ...], *, bearer: bool = False, extended: bool = False
+    ) -> AgentCard:
+        """Return the agent's card, or its extended one, with the interfaces that it is served at.
+
+        `bearer` if callers must show a token.
+        """
         return AgentCard(
             name=self.name,
             description=self.description,
             version=self.version,
             interfaces=interfaces,
             capabilities=self.settings.capabilities,
-            skills=self.skills,
+            skills=(*self.skills, *(self.settings.extended_skills if extended else ())),
             input_modes=self.settings.input_modes,
             output_modes=self.output_modes,
             provider=self.provider,
@@ -207,7 +217,9 @@ class Agent:
             AgentError: a value is not allowed.
         """
         settings = msgspec.structs.replace(self.settings, **changes)
-        capabilities = _capabilities(settings.capabilities.streaming, settings.idempotency)
+        capabilities = _capabilities(
+            settings.capabilities.streaming, settings.idempotency, extended=settings.extended_card
+        )
         self.settings = msgspec.structs.replace(settings, capabilities=capabilities)
         self.check()
 
@@ -234,6 +246,11 @@ class Agent:
             (
                 bool(settings.input_modes and self.output_modes),
                 "input_modes and output_modes must not be empty",
+            ),
+            (bool(self.version), "version must not be empty"),
+            (
+                all(skill.id for skill in (*self.skills, *settings.extended_skills)),
+                "every skill must have an id",
             ),
         ]
         for holds, rule in rules:
@@ -264,9 +281,15 @@ class Agent:
         await self._runner(execution)
 
 
-def _capabilities(streaming: bool, idempotency: str) -> Capabilities:
+def _capabilities(streaming: bool, idempotency: str, *, extended: bool) -> Capabilities:
     extensions = (IDEMPOTENCY,) if idempotency == "requested" else ()
-    return Capabilities(streaming=streaming, extensions=extensions)
+    return Capabilities(streaming=streaming, extended_card=extended, extensions=extensions)
+
+
+def _whole(skill: Skill) -> Skill:
+    """Return a skill without empty members, which are required in a card (A2A 1.0 §5.7)."""
+    name, tags = skill.name or skill.id, [tag for tag in skill.tags if tag] or [skill.id]
+    return msgspec.structs.replace(skill, name=name, description=skill.description or name, tags=tags)
 
 
 async def _call(hooks: Sequence[Hook]) -> None:

@@ -1,6 +1,7 @@
 """The agents as the bindings see them, and the protocol versions that each is served in."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from msgspec import Struct
@@ -11,6 +12,8 @@ from dragoman.model import Principal, Right
 from dragoman.model.errors import AgentNotFound
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.spec import HttpDialect, ProtocolSpec
+
+NO_CARDS: Mapping[str, "CardForm"] = MappingProxyType({})
 
 
 class CardForm(Protocol):
@@ -82,6 +85,7 @@ class ServedAgent(Struct, frozen=True, kw_only=True):
 
     `versions` are those it is served in, newest first; `cards` holds the pure form of its card for each.
     `unnamed_card` is the form for a request that names no version, and `unnamed` the version that it counts as.
+    `extended` holds the extended card, if there is one, in the pure form of each version.
     Principals of other tenants than `tenant`, if there is one, never learn of it. A `public` one may be called by
     anybody. `workspace` is what a principal must be granted to be served by a hosted one, under its `policy`.
     """
@@ -92,6 +96,7 @@ class ServedAgent(Struct, frozen=True, kw_only=True):
     cards: Mapping[str, CardForm]
     unnamed: str
     unnamed_card: CardForm
+    extended: Mapping[str, CardForm] = NO_CARDS
     tenant: str = ""
     public: bool = False
     workspace: str = ""

@@ -107,7 +107,7 @@ class JsonRpcForm:
 
     def failure(self, error: DragomanError) -> Reply:
         """See `Form`."""
-        barred = isinstance(error, AgentNotFound | Forbidden | RateLimited)
+        barred = isinstance(error, AgentNotFound | Forbidden | RateLimited | Unauthenticated)
         transport = isinstance(error, TransportError) and (
             not self.answers or barred or isinstance(error, NotAcceptable)
         )

@@ -20,9 +20,10 @@ from dragoman.bindings import sse
 from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.auditing import entry_of, refusal_of
 from dragoman.bindings.bounds import page_within, task_within
-from dragoman.bindings.directory import Directory, HostedGate, ServedAgent
+from dragoman.bindings.directory import CardForm, Directory, HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Form, HeaderList, RawRequest, Reply, StreamReply
-from dragoman.bindings.fixed import CARD_PATH, JWKS_PATH, FixedEndpoints
+from dragoman.bindings.fixed import CARD_PATH, JWKS_PATH, FixedEndpoints, kept
+from dragoman.bindings.forms import HttpForm
 from dragoman.bindings.hosted import PREFIX as HOSTED
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.http import Decoded, HttpBinding
@@ -31,6 +32,7 @@ from dragoman.bindings.retired import retired
 from dragoman.gateway import Answer, Call, Committed, EventStream, Gateway
 from dragoman.gateway.access import Access
 from dragoman.gateway.audit import Audit
+from dragoman.gateway.cards import ExtendedCard
 from dragoman.gateway.extensions import activated
 from dragoman.model import Principal, Scope, Task, TaskPage
 from dragoman.model.errors import (
@@ -42,7 +44,7 @@ from dragoman.model.errors import (
 )
 from dragoman.model.operation import SubscribeToTask
 from dragoman.protocol import media
-from dragoman.protocol.spec import ProtocolSpec
+from dragoman.protocol.spec import HttpDialect, ProtocolSpec
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 
@@ -173,11 +175,20 @@ class Pipeline:
             decoded = await self._jsonrpc.decode(exchange, agent_id, form, refusal, principal)
         else:
             version, dialect = self._http.negotiate(exchange, agent_id, rest)
-            if rest[len(dialect.mount) :] in dialect.card_paths:
+            if self._is_card(agent_id, rest[len(dialect.mount) :], dialect):
                 return self._fixed.card_of(exchange, agent_id, version)
             principal = await self._identify(exchange, agent_id)
             decoded = await self._http.decode(exchange, agent_id, rest, version, dialect, principal)
         return await self._perform(exchange, decoded, principal)
+
+    def _is_card(self, agent_id: str, path: str, dialect: HttpDialect) -> bool:
+        """Tell whether the card that everybody may have stands at a path.
+
+        Where a version has its extended card at the same path, that one does for agents that declare one.
+        """
+        agent = self._directory.agents.get(agent_id)
+        extended = agent is not None and agent.settings.extended_card and path in dialect.routes
+        return path in dialect.card_paths and not extended
 
     async def _identify(self, exchange: Exchange, agent_id: str) -> Principal:
         """Return who calls an agent, which may not be there: then a caller without a credential is not told so."""
@@ -225,6 +236,8 @@ class Pipeline:
             if isinstance(result, EventStream):
                 result.release()
             raise
+        if isinstance(result, ExtendedCard):
+            return _extended(exchange, agent.extended[decoded.spec.version])
         reply = self._reply(exchange, result, agent.policy.result_bytes)
         if call.extensions:
             named = decoded.spec.extension_headers[0]
@@ -306,6 +319,13 @@ class Pipeline:
 def _requested_extensions(request: RawRequest, spec: ProtocolSpec) -> list[str]:
     values = [value for name in spec.extension_headers for value in request.headers.all(name)]
     return [uri.strip() for value in values for uri in value.decode("latin-1").split(",") if uri.strip()]
+
+
+def _extended(exchange: Exchange, card: CardForm) -> Reply:
+    form = exchange.form
+    if isinstance(form, HttpForm):
+        return kept(exchange, card, form.content_type, by="private")
+    return form.success(card.body)
 
 
 def _replayed(reply: Reply | StreamReply, replayed: bool) -> Reply | StreamReply:

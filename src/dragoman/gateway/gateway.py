@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from dragoman.gateway.call import Answer, Call, EventStream
 from dragoman.gateway.cancel import Canceller
+from dragoman.gateway.cards import ExtendedCard, extended_card
 from dragoman.gateway.observe import Hub
 from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.query import Reader
@@ -12,7 +13,7 @@ from dragoman.gateway.send import WINDOW, Sender
 from dragoman.gateway.subscribe import Subscriber
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.model import Task, TaskPage
-from dragoman.model.errors import A2AError, PushNotificationNotSupported, UnsupportedOperation
+from dragoman.model.errors import A2AError, PushNotificationNotSupported
 from dragoman.model.operation import (
     CancelTask,
     CapabilityRequest,
@@ -24,7 +25,7 @@ from dragoman.model.operation import (
     SubscribeToTask,
 )
 
-Result = Answer | Task | TaskPage | EventStream
+Result = Answer | Task | TaskPage | EventStream | ExtendedCard
 
 _REFUSALS: Mapping[Operation, A2AError] = MappingProxyType(
     {
@@ -32,9 +33,6 @@ _REFUSALS: Mapping[Operation, A2AError] = MappingProxyType(
         Operation.GET_PUSH_CONFIG: PushNotificationNotSupported("This agent sends no push notifications"),
         Operation.LIST_PUSH_CONFIGS: PushNotificationNotSupported("This agent sends no push notifications"),
         Operation.DELETE_PUSH_CONFIG: PushNotificationNotSupported("This agent sends no push notifications"),
-        Operation.GET_EXTENDED_CARD: UnsupportedOperation(
-            "This agent has no extended card; its card says all"
-        ),
     }
 )
 """What an operation is answered with when the agent's card does not declare its capability."""
@@ -77,6 +75,8 @@ class Gateway:
                 return await self._canceller.cancel(call, request)
             case SubscribeToTask():
                 return await self._subscriber.subscribe(call, request)
+            case CapabilityRequest() if operation is Operation.GET_EXTENDED_CARD:
+                return extended_card(call)
             case CapabilityRequest():
                 refusal = _REFUSALS[operation]
                 raise type(refusal)(refusal.message)

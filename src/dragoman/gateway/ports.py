@@ -21,7 +21,7 @@ from dragoman.model import (
     TaskPage,
     TaskState,
 )
-from dragoman.model.card import Capabilities
+from dragoman.model.card import Capabilities, Skill
 from dragoman.model.payload import ABSENT
 
 
@@ -374,6 +374,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     `legacy_card`: a card that is asked for without a version also has the members that older callers need.
     `flat_deadline`: the deadline does not move while a run waits for its caller.
     `one_result`: what the agent gives is gathered into one text artifact, which comes with the completion.
+    `extended_card`: the card declares an extended one, which has `extended_skills` besides.
     """
 
     replies: str = "task"
@@ -390,6 +391,8 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     legacy_card: bool = True
     one_result: bool = False
     flat_deadline: bool = False
+    extended_card: bool = False
+    extended_skills: tuple[Skill, ...] = ()
 
 
 class Engine(Protocol):

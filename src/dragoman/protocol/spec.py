@@ -84,6 +84,10 @@ class RouteTable:
         """Yield each template and its endpoints by method."""
         return iter(self._routes.items())
 
+    def __contains__(self, template: str) -> bool:
+        """Tell whether a template is among them."""
+        return template in self._routes
+
     def match(self, method: str, path: str) -> Match:
         """Return the endpoint at `path`, still percent-encoded, for `method`.
 

@@ -47,6 +47,9 @@ def test_ids_are_made_of_what_urls_and_files_take(id_: str) -> None:
         ({"id": "ä"}, "id"),
         ({"id": "a\n"}, "id"),
         ({"id": "a" * 64}, "id"),
+        ({"version": ""}, "version"),
+        ({"skills": [Skill(id="", name="n", description="d", tags=["t"])]}, "skill"),
+        ({"extended_skills": [Skill(id="", name="n", description="d", tags=["t"])]}, "skill"),
         ({"replies": "tasks"}, "replies"),
         ({"idempotency": "never"}, "idempotency"),
         ({"on_lost_worker": "ignore"}, "on_lost_worker"),
@@ -112,6 +115,28 @@ def test_a_card_says_what_the_agent_declares() -> None:
     assert (card.capabilities.streaming, card.capabilities.push_notifications) == (False, False)
     assert card.provider == Provider(organization="o", url="u")
     assert (card.documentation_url, card.icon_url) == ("docs", "icon")
+
+
+def test_a_skill_has_no_empty_member_in_a_card() -> None:
+    agent = Agent(id="a", skills=[Skill(id="s", name="", description="", tags=["", "t"])])
+    bare = Skill(id="b", name="B", description="", tags=[])
+    assert agent.card(()).skills == (Skill(id="s", name="s", description="s", tags=["t"]),)
+    agent = Agent(id="a", skills=[bare])
+    assert agent.card(()).skills == (Skill(id="b", name="B", description="B", tags=["b"]),)
+
+
+def test_an_extended_card_has_more_skills_and_is_declared_for_that() -> None:
+    plain, more = (Skill(id=one, name=one, description="d", tags=["t"]) for one in "ab")
+    agent = Agent(id="a", skills=[plain], extended_skills=[more])
+    card, extended = agent.card(()), agent.card((), extended=True)
+    assert (card.skills, extended.skills) == ((plain,), (plain, more))
+    assert card.capabilities.extended_card and extended.capabilities.extended_card
+    agent.configure(extended_card=False)
+    assert not agent.card(()).capabilities.extended_card
+    other = Agent(id="a", skills=[plain])
+    assert not other.card(()).capabilities.extended_card
+    other.configure(extended_card=True)
+    assert other.card(()).capabilities.extended_card
 
 
 def count_words(text: str) -> str:

@@ -24,6 +24,7 @@ Decode = Callable[[dict[str, Any], str], R]
 ALIAS = "/v1"
 OFFICIAL = "/v1/v1"
 CARD = "/.well-known/agent-card.json"
+CARD_ALONE = "/card"
 
 _QUERY = Query(
     {
@@ -56,6 +57,9 @@ def _capability(operation: Operation) -> Endpoint:
     return Endpoint(operation, lambda call: CapabilityRequest(operation=operation))
 
 
+_EXTENDED = {CARD_ALONE: {"GET": _capability(Operation.GET_EXTENDED_CARD)}}
+"""What 0.3 asks for there is the extended card. An agent that declares none answers with its card."""
+
 _PUSH = {
     "/tasks/{task_id}/pushNotificationConfigs": {
         "POST": _capability(Operation.CREATE_PUSH_CONFIG),
@@ -85,6 +89,7 @@ def _kind_routes() -> RouteTable:
             "/tasks/{id}/cancel": cancel,
             "/tasks/{id}:subscribe": subscribe,
             "/tasks/{id}/subscribe": subscribe,
+            **_EXTENDED,
             **_PUSH,
         }
     )
@@ -98,6 +103,7 @@ def _proto_routes(reader: decode_proto.Reader) -> RouteTable:
             "/tasks/{id}": {"GET": _query(Operation.GET_TASK, decode_proto.decode_get)},
             "/tasks/{id}:cancel": {"POST": _body(Operation.CANCEL_TASK, decode_proto.decode_cancel)},
             "/tasks/{id}:subscribe": _both_ways(decode_proto.decode_subscribe),
+            **_EXTENDED,
             **_PUSH,
         }
     )
@@ -135,18 +141,18 @@ _DOUBLED = _dialect(
     OFFICIAL,
     _proto_routes(decode_proto.Reader(doubled=True)),
     Writer(doubled=True).codec,
-    ("/card", CARD),
+    (CARD_ALONE, CARD),
 )
 
 DIALECTS = (
     # The base's own card is everybody's, and has its own place.
-    _dialect("", _KIND, CODEC, ("/card",)),
-    _dialect(ALIAS, _KIND, CODEC, ("/card", CARD), advertised=True),
+    _dialect("", _KIND, CODEC, (CARD_ALONE,)),
+    _dialect(ALIAS, _KIND, CODEC, (CARD_ALONE, CARD), advertised=True),
     _dialect(
         OFFICIAL,
         _proto_routes(decode_proto.Reader(doubled=False)),
         Writer(doubled=False).codec,
-        ("/card", CARD),
+        (CARD_ALONE, CARD),
         choose=_by_caller,
     ),
 )
