@@ -48,7 +48,7 @@ OUTSIDE = [
     *(
         "/message:send",
         "/favicon.ico",
-        "/.well-known/jwks.json",
+        "/.well-known/jwks",
         "/healthz/",
         "/HEALTHZ",
         "/agents%2fdemo/tasks",
