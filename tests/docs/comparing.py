@@ -16,6 +16,7 @@ ANY = "…"
 _KINDS = {
     "uuid": r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
     "page token": r"\bk8[A-Za-z0-9_-]{60,}",
+    "thumbprint": r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
     "date": r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT",
     "request id": r"\b[0-9a-f]{10}-[0-9a-f]+\b",
@@ -29,7 +30,7 @@ _NAMES = {name.replace(" ", "_"): name for name in _KINDS}
 _VARYING = re.compile(
     "|".join(f"(?P<{name.replace(' ', '_')}>{pattern})" for name, pattern in _KINDS.items())
 )
-_BOUND = {"uuid", "page token"}
+_BOUND = {"uuid", "page token", "thumbprint"}
 _NUMBERS = {"time", "ms"}
 
 

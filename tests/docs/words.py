@@ -40,6 +40,14 @@ KEYS: Mapping[str, str] = {
     "auth.oidc.jwks_max_age": "How old its keys may be. A key that it takes back counts no more after this time.",
     "auth.oidc.jwks_refetch": "How long to wait at least between two fetches of the keys, whatever asks for them.",
     "auth.oidc.jwks_stale": "How long older keys still count if the issuer cannot be reached.",
+    "signing.alg": "What new keys are for: `ES256`, or `EdDSA` (Ed25519).",
+    "signing.key_file": (
+        "The file with the keys, which many servers may share. It must be there. If empty, `signing-keys.json` in the "
+        "data folder, which is made at the first start."
+    ),
+    "signing.overlap": (
+        "How long a key signs beside the one that takes its place, unless a command says it; 10m or more."
+    ),
     "hosted.enabled": "Whether hosted agents are served: those of tenants that have a workspace.",
     "hosted.deadline": "How long a hosted run may take before it is ended as FAILED, waiting included.",
     "hosted.observers.global": "Waits and streams of hosted agents at a time, of everybody together.",
@@ -73,6 +81,9 @@ KEYS: Mapping[str, str] = {
     "agents.ID.public": "Whether it may be called without a credential.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
     "agents.ID.max_waiting": "How many runs of the agent may wait; messages that would begin further ones are refused.",
+    "agents.ID.extended_card": (
+        "Whether the agent's card declares an extended one. By itself it does if the agent has skills for it."
+    ),
     "agents.ID.legacy_card": "Whether a card that is asked for without a version is one for 0.3 callers too.",
 }
 """Key, with `ID` for the name of an agent's table → what it means."""
@@ -121,7 +132,7 @@ REMEDIES: Mapping[str, str] = {
 }
 """Class of an error that callers can meet → what to do about it."""
 
-UNUSED = frozenset({"ExtendedAgentCardNotConfigured", "ExtensionSupportRequired"})
+UNUSED = frozenset({"ExtensionSupportRequired"})
 """Errors of the standard that no server of this version answers with."""
 
 METHODS: Mapping[str, tuple[str, str]] = {
@@ -134,6 +145,9 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "tasks/pushNotificationConfig/get": ("any", "always the error -32003"),
     "tasks/pushNotificationConfig/list": ("any", "always the error -32003"),
     "tasks/pushNotificationConfig/delete": ("any", "always the error -32003"),
-    "agent/getAuthenticatedExtendedCard": ("none", "always the error -32004"),
+    "agent/getAuthenticatedExtendedCard": (
+        "none",
+        "[AgentCard](http.md#extended-cards), if the agent has one",
+    ),
 }
 """JSON-RPC method of A2A 0.3 → its params and its result."""

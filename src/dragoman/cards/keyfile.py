@@ -110,7 +110,8 @@ class KeyFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        # The folder itself: the file is another one after each change, and a lock beside it would be one file more.
+        lock = os.open(self.path.parent, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

@@ -1,7 +1,8 @@
 """`dragoman check`: find out whether a configuration is right, without serving."""
 
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +21,7 @@ def check(
     from dragoman import app
     from dragoman.agents import AgentError
     from dragoman.callers import without_tenant
+    from dragoman.cards.keys import KeysError
     from dragoman.config import ConfigError
     from dragoman.stores.sqlite import StoreError, kept_tenants
 
@@ -29,8 +31,11 @@ def check(
         agents = app.load_agents(settings, files or [])
         app.check_agents(settings, agents)
         kept = kept_tenants(app.database_path(settings, data))
+        signing = _signing(app.signing_keys(settings, data), bool(settings.signing.key_file))
     except (ConfigError, AgentError) as error:
         refuse(error)
+    except KeysError as error:
+        refuse(f"the keys that sign cards: {error}")
     except StoreError as error:
         refuse(error, 1)
     for warning in without_tenant(settings, {*settings.tenants, *kept}):
@@ -42,6 +47,7 @@ def check(
     print(
         f"store: SQLite at {app.database_path(settings, data)}, with the embedded engine (one server process)"
     )
+    print(f"cards: signed with {signing}")
     if settings.tenants:
         print(f"tenants: {', '.join(settings.tenants)}")
     oidc = settings.auth.oidc
@@ -56,3 +62,19 @@ def check(
         )
     for agent in agents:
         print(f"agent {agent.id}: {agent.name}, from {agent.place}")
+
+
+def _signing(file: Any, is_named: bool) -> str:
+    """Return what signs cards, in words.
+
+    Raises:
+        KeysError: nothing can.
+    """
+    from dragoman.cards.keys import live
+
+    if not file.is_there and not is_named:
+        return f"a key that the first start makes, in {file.path}"
+    keys = live(file.read(), time.time())
+    return (
+        f"{', '.join(f'{key.algorithm} {key.kid}' for key in keys) or 'no key that counts'}, in {file.path}"
+    )

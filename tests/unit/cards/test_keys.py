@@ -141,7 +141,7 @@ def test_a_change_replaces_the_file_as_a_whole_and_keeps_it_closed(tmp_path: Pat
     file.change(lambda keys: [second, *keys])
     assert [one.kid for one in file.read()] == [second.kid, first.kid]
     assert (mode(file.path), file.path.stat().st_ino != before) == (0o600, True)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["keys.json", "keys.json.lock"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["keys.json"]
 
 
 def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from msgspec import structs
 from dragoman.cards.keys import jwks, new_key
 from dragoman.cards.sign import signatures
 from dragoman.cli.card import card_url
+from dragoman.protocol.registry import load_versions
 from tests.harness.paths import SOURCE
 from tests.harness.server import ServerProcess
 
@@ -493,10 +494,11 @@ def test_a_pinned_file_that_is_not_there_ends_in_1(place: Place, tmp_path: Any) 
 
 def test_our_own_cards_are_signed_well(tmp_path: Any) -> None:
     with ServerProcess(tmp_path / "data") as server:
-        for version in ("", "1.0", "0.3"):
+        versions = list(load_versions())
+        for version in ("", *versions):
             code, document = verdict(f"{server.url}/agents/demo", "--verify", "--a2a-version", version)
             assert (code, document["signature"]) == (0, "good")
-            assert document["covered"] == ([version] if version else ["1.0", "0.3"])
-        code, document = verdict(f"{server.url}/agents/demo/v1", "--verify")
-        assert (code, document["covered"]) == (0, ["0.3"])
-        assert document["keys"].startswith(f"{server.url}/.well-known/jwks.json")
+            assert document["covered"] == ([version] if version else versions)
+        root = f"{server.url}/.well-known/jwks.json"
+        code, document = verdict(f"{server.url}/agents/demo", "--jwks", root)
+        assert (code, document["keys"]) == (0, root)
