@@ -211,7 +211,12 @@ class Service:
         everyone = (*agents, *beside)
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
         failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
-        self.gate = gate = Gate(registry_of(config, os.environ), failures, verifier=self._verifier)
+        self.gate = gate = Gate(
+            registry_of(config, os.environ),
+            failures,
+            verifier=self._verifier,
+            allowance=config.limits.allowance,
+        )
 
         self._signing = _key_keeper(config, data)
         self._hub = Hub()

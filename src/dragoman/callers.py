@@ -29,6 +29,7 @@ def declared(config: Config) -> Declared:
     }
     return Declared(
         features={name: frozenset(table.features) for name, table in config.tenants.items()},
+        limits={name: table.limits.limits() for name, table in config.tenants.items()},
         principals=frozenset(grants),
         resources=frozenset(
             worked_in | {(who[0], *one) for who, granted in grants.items() for one in granted}
@@ -72,7 +73,8 @@ def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
                     raise ConfigError(f"{place}: this token is in the configuration already")
                 tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes), place))
     features = {name: table.features for name, table in config.tenants.items()}
-    return Registry(features, tokens, workspaces, sources)
+    limits = {name: table.limits.limits() for name, table in config.tenants.items()}
+    return Registry(features, tokens, workspaces, sources, limits)
 
 
 def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:

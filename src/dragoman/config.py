@@ -4,20 +4,19 @@ Every key that this build knows is a field below; anything else is refused with 
 """
 
 import copy
-import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.cards.settings import SigningTable, flaw
+from dragoman.model.allowance import LARGEST, Allowance, Bound
 from dragoman.model.principal import FEATURES, RESERVED, is_name
-
-ENVIRONMENT_PREFIX = "DRAGOMAN_"
+from dragoman.tables import TableError, check_names, check_table, convert, from_environment, table_at
 
 FOREVER = "never"
 """What stands for an age that is never reached."""
@@ -35,8 +34,6 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+):(\d{1,5})")
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([1-9]\d{0,4}))?", re.ASCII)
-
-S = TypeVar("S", bound=Struct)
 
 
 class ConfigError(Exception):
@@ -74,12 +71,21 @@ class Engine(Struct, frozen=True, forbid_unknown_fields=True):
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     """`[limits]`: `body` is the size of a request body in bytes; `body_time` how long it may take to arrive.
 
-    `failed_auth` is how many credentials that are not good one address may send at once.
+    `failed_auth` is how many credentials that are not good one address may send at once. `rate`, `running` and `stored`
+    bound what every tenant and every principal may use; nothing is bounded if nothing is said.
     """
 
     body: int = 4 * 1024 * 1024
     body_time: str = "30s"
     failed_auth: int = 20
+    rate: Bound = Bound()
+    running: Bound = Bound()
+    stored: Bound = Bound()
+
+    @property
+    def allowance(self) -> Allowance:
+        """What a tenant may use of which nothing else is said."""
+        return Allowance(self.rate, self.running, self.stored)
 
 
 class Oidc(Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,10 +176,11 @@ class PrincipalTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TenantTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[tenants.T]`: a tenant, the features that it has, and its principals."""
+    """`[tenants.T]`: a tenant, the features that it has, and its principals. Its `limits` go over `[limits]`."""
 
     features: tuple[str, ...] = ()
     principals: dict[str, PrincipalTable] = {}
+    limits: Allowance = Allowance()
 
 
 class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -226,6 +233,9 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "store": Store,
     "engine": Engine,
     "limits": Limits,
+    "limits.rate": Bound,
+    "limits.running": Bound,
+    "limits.stored": Bound,
     "retention": Retention,
     "auth.oidc": Oidc,
     "signing": SigningTable,
@@ -240,29 +250,36 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
     Raises:
         ConfigError: a key is unknown or a value is wrong.
     """
+    try:
+        config = _converted(document, environment, source)
+    except TableError as error:
+        raise ConfigError(str(error)) from error
+    _check_values(config, source)
+    return config
+
+
+def _converted(document: Mapping[str, Any], environment: Mapping[str, str], source: str) -> Config:
     merged: dict[str, Any] = copy.deepcopy(dict(document))
-    _check_names(merged, Config, f"{source}: ")
-    _check_table(merged.get("auth", {}), Auth, source, "auth")
+    check_names(merged, Config, f"{source}: ")
+    check_table(merged.get("auth", {}), Auth, source, "auth")
     for section, kind in _SECTIONS.items():
-        _check_table(_section(merged, section), kind, source, section)
-    for section, table in _from_environment(environment).items():
+        check_table(table_at(merged, section), kind, source, section)
+    for section, table in from_environment(environment, _SECTIONS).items():
         place = merged
         for name in section.split("."):
             place = place.setdefault(name, {})
         place.update(table)
     agents = merged.get("agents", {})
     if not isinstance(agents, Mapping):
-        raise ConfigError(f"{source}: agents must be tables such as [agents.demo]")
+        raise TableError(f"{source}: agents must be tables such as [agents.demo]")
     for agent_id, table in agents.items():
-        _check_table(table, AgentTable, source, f"agents.{agent_id}")
+        check_table(table, AgentTable, source, f"agents.{agent_id}")
     for section, kind in _SECTIONS.items():
-        _convert(_section(merged, section), kind, source, section)
+        convert(table_at(merged, section), kind, source, section)
     for agent_id, table in agents.items():
-        _convert(table, AgentTable, source, f"agents.{agent_id}")
+        convert(table, AgentTable, source, f"agents.{agent_id}")
     _check_tenants(merged.get("tenants", {}), source)
-    config = msgspec.convert(merged, Config)
-    _check_values(config, source)
-    return config
+    return msgspec.convert(merged, Config)
 
 
 def seconds(text: str, key: str) -> float:
@@ -326,113 +343,26 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return what `DRAGOMAN_<SECTION>_<KEY>` variables set, by section."""
-    found: dict[str, dict[str, Any]] = {}
-    for variable, text in environment.items():
-        if not variable.startswith(ENVIRONMENT_PREFIX):
-            continue
-        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        section = next((one for one in _SECTIONS if name.startswith(_prefix(one))), None)
-        if section is None:
-            _check_foreign(variable, name.partition("_")[0])
-            continue
-        kind, key = _SECTIONS[section], name.removeprefix(_prefix(section))
-        _check_names({key: text}, kind, f"the environment variable {variable}: {section}.")
-        value = _typed(kind, key, text)
-        _convert({key: value}, kind, f"the environment variable {variable}", section)
-        found.setdefault(section, {})[key] = value
-    return found
-
-
-def _prefix(section: str) -> str:
-    """Return how the names of a section's variables begin, in lower case."""
-    return section.replace(".", "_") + "_"
-
-
-def _check_foreign(variable: str, word: str) -> None:
-    """Refuse a variable that begins like ours but names no section of ours, if that looks like a slip."""
-    if word in ("agents", "tenants"):
-        raise ConfigError(f"{variable}: {word} cannot be configured in the environment; use the TOML file")
-    # Other programs may have variables of this prefix, but not ones that differ from ours by a slip.
-    near = difflib.get_close_matches(word, [one.partition(".")[0] for one in _SECTIONS], n=1, cutoff=0.75)
-    if near:
-        whole = next(one for one in _SECTIONS if one.partition(".")[0] == near[0])
-        raise ConfigError(f"{variable}: there is no section {word}; did you mean {whole}?")
-
-
-def _section(document: Mapping[str, Any], path: str) -> Any:
-    """Return the table at a dotted path; one that is not there is empty."""
-    table: Any = document
-    for name in path.split("."):
-        table = table.get(name, {})
-    return table
-
-
-def _convert(table: Any, kind: type[Struct], source: str, path: str) -> None:
-    """Make sure that a table's values have their types, naming the key of one that has not."""
-    try:
-        msgspec.convert(table, kind)
-    except msgspec.ValidationError as error:
-        form = re.fullmatch(r"Expected `(.*)`, got `(.*)` - at `\$\.?(.*)`", str(error))
-        if form is None:
-            raise ConfigError(f"{source}: {path}: {error}") from error
-        wanted, got = (_KINDS.get(name.split(" ")[0], name) for name in form.groups()[:2])
-        raise ConfigError(f"{source}: {path}.{form[3]} must be {wanted}, not {got}") from error
-
-
-_KINDS: Mapping[str, str] = {
-    "str": "a string",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
-
-
-def _check_table(table: Any, kind: type[Struct], source: str, path: str) -> None:
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{source}: {path} must be a table: [{path}]")
-    _check_names(table, kind, f"{source}: {path}.")
-
-
-def _check_names(table: Mapping[str, Any], kind: type[Struct], place: str) -> None:
-    for name in table:
-        if name not in kind.__struct_fields__:
-            near = difflib.get_close_matches(name, kind.__struct_fields__, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(kind.__struct_fields__)}"
-            raise ConfigError(f"{place}{name} is not a key of this Dragoman; {hint}")
-
-
-def _typed(kind: type[Struct], key: str, text: str) -> Any:
-    """Return an environment variable's text in the type of its key."""
-    field = next(field for field in msgspec.structs.fields(kind) if field.encode_name == key)
-    if get_origin(field.type) is tuple:
-        return [piece.strip() for piece in text.split(",") if piece.strip()]
-    wanted = [field.type, *get_args(field.type)]
-    if bool in wanted:
-        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
-    return int(text) if int in wanted and re.fullmatch(r"\d{1,18}", text, re.ASCII) else text
-
-
 def _check_tenants(tenants: Any, source: str) -> None:
     """Make sure that what `[tenants]` holds has the right names and types, however deep."""
     if not isinstance(tenants, Mapping):
-        raise ConfigError(f"{source}: tenants must be tables such as [tenants.acme]")
+        raise TableError(f"{source}: tenants must be tables such as [tenants.acme]")
     for name, tenant in tenants.items():
         path = f"tenants.{name}"
-        _check_table(tenant, TenantTable, source, path)
+        check_table(tenant, TenantTable, source, path)
+        check_table(tenant.get("limits", {}), Allowance, source, f"{path}.limits")
+        for kind, bound in tenant.get("limits", {}).items():
+            check_table(bound, Bound, source, f"{path}.limits.{kind}")
         principals = tenant.get("principals", {})
         if not isinstance(principals, Mapping):
-            raise ConfigError(f"{source}: {path}.principals must be tables such as [{path}.principals.alice]")
+            raise TableError(f"{source}: {path}.principals must be tables such as [{path}.principals.alice]")
         for who, principal in principals.items():
             place = f"{path}.principals.{who}"
-            _check_table(principal, PrincipalTable, source, place)
+            check_table(principal, PrincipalTable, source, place)
             tokens = principal.get("tokens", [])
             for index, token in enumerate(tokens if isinstance(tokens, list) else []):
-                _check_table(token, TokenRef, source, f"{place}.tokens[{index}]")
-        _convert(tenant, TenantTable, source, path)
+                check_table(token, TokenRef, source, f"{place}.tokens[{index}]")
+        convert(tenant, TenantTable, source, path)
 
 
 def _check_values(config: Config, source: str) -> None:
@@ -488,6 +418,13 @@ def _check_limits(limits: Limits) -> None:
         raise ConfigError("limits.body must be at least 1024 bytes")
     if limits.failed_auth < 1:
         raise ConfigError("limits.failed_auth must be at least 1")
+    _check_allowance(limits.allowance, "limits")
+
+
+def _check_allowance(allowance: Allowance, path: str) -> None:
+    for name, most in allowance.limits().items():
+        if not 1 <= most <= LARGEST:
+            raise ConfigError(f"{path}.{name} must be 1 to {LARGEST}; leave it out for no limit")
 
 
 def _check_hosted(hosted: Hosted) -> None:
@@ -566,6 +503,7 @@ def _check_tenant(name: str, tenant: TenantTable) -> None:
                 f"tenants.{name}: {owner!r} is no name for a {kind}; write lower-case letters, digits, . _ @ and -, "
                 f"and neither {' nor '.join(RESERVED)}"
             )
+    _check_allowance(tenant.limits, f"tenants.{name}.limits")
     for feature in tenant.features:
         if feature not in FEATURES:
             raise ConfigError(f"tenants.{name}.features: {feature} is none; there is {', '.join(FEATURES)}")

@@ -25,6 +25,7 @@ ROOMS = [
     "protocol/v1_0",
     "serving",
     "stores",
+    "tables",
     "telemetry",
 ]
 

@@ -21,6 +21,7 @@ from dragoman.model import (
     TaskState,
     TextPart,
 )
+from dragoman.model.allowance import Allowance
 from dragoman.model.ids import new_id
 from dragoman.model.speech import agent_message
 
@@ -58,6 +59,7 @@ def acceptance(
     deadline: int = HOUR,
     task_id: str | None = None,
     request: RunRequest | None = None,
+    allowance: Allowance | None = None,
 ) -> Acceptance:
     """An acceptance of `sent`; its digest is that of the text unless it is named."""
     sent = sent or message()
@@ -71,6 +73,7 @@ def acceptance(
         request=request or RunRequest(),
         deadline=deadline,
         visible=visible,
+        allowance=allowance,
     )
 
 

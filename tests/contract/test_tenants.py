@@ -43,6 +43,8 @@ def fill(book: Book) -> None:
             book.add_resource(tenant, kind, "lab")
             book.grant(tenant, kind, "lab", "alice")
             book.grant(tenant, kind, "lab", "bob")
+        book.set_limit(tenant, "rate.tenant", 600)
+        book.set_limit(tenant, "running.principal", 5)
 
 
 def _hash(*words: str) -> bytes:
@@ -52,7 +54,7 @@ def _hash(*words: str) -> bytes:
 async def test_a_new_store_keeps_nothing(tenants: TenantStore) -> None:
     found = await kept(tenants)
     assert (found.version, found.tenants, found.features, found.principals) == (0, [], {}, [])
-    assert (found.tokens, found.resources, found.grants) == ({}, [], {})
+    assert (found.tokens, found.resources, found.grants, found.limits) == ({}, [], {}, {})
 
 
 async def test_what_was_written_is_read(tenants: TenantStore) -> None:
@@ -68,6 +70,8 @@ async def test_what_was_written_is_read(tenants: TenantStore) -> None:
     ]
     both = frozenset({(Kind.WORKSPACE, "lab"), (Kind.SOURCE, "lab")})
     assert found.grants == {(t, p): both for t in ("acme", "umbrella") for p in ("alice", "bob")}
+    bounds = {"rate.tenant": 600, "running.principal": 5}
+    assert found.limits == {"acme": bounds, "umbrella": bounds}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,9 @@ async def test_what_was_written_is_read(tenants: TenantStore) -> None:
         lambda book: book.remove_tenant("acme"),
         lambda book: book.add_feature("acme", "new"),
         lambda book: book.remove_feature("acme", "agent_api"),
+        lambda book: book.set_limit("acme", "stored.tenant", 7),
+        lambda book: book.set_limit("acme", "rate.tenant", 60),
+        lambda book: book.remove_limit("acme", "rate.tenant"),
         lambda book: book.add_principal("acme", "new"),
         lambda book: book.remove_principal("acme", "alice"),
         lambda book: book.add_resource("acme", Kind.SOURCE, "new"),
@@ -85,7 +92,10 @@ async def test_what_was_written_is_read(tenants: TenantStore) -> None:
         lambda book: book.revoke("acme", Kind.SOURCE, "lab", "alice"),
         lambda book: book.revoke_token("acme-alice"),
     ],
-    ids="tenant+ tenant- feature+ feature- principal+ principal- resource+ resource- grant revoke token-".split(),
+    ids=(
+        "tenant+ tenant- feature+ feature- limit+ limit limit- principal+ principal- resource+ resource- grant revoke "
+        "token-"
+    ).split(),
 )
 async def test_a_change_raises_the_version_and_happens_once(
     tenants: TenantStore, change: Callable[[Book], bool]
@@ -113,6 +123,7 @@ async def test_a_removed_tenant_takes_everything_of_it_along_and_nothing_else(te
     assert found.tokens == {h: t for h, t in before.tokens.items() if t.tenant == "umbrella"}
     assert {tenant for tenant, _, _ in found.resources} == {"umbrella"}
     assert {tenant for tenant, _ in found.grants} == {"umbrella"}
+    assert set(found.limits) == {"umbrella"}
     assert await tenants.consult(lambda book: book.find_token("acme-alice")) is None
 
 

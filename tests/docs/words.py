@@ -5,6 +5,8 @@ A key or an error that is missing here, or that is here and not in the code, fai
 
 from collections.abc import Mapping
 
+from dragoman.model.allowance import LIMITS
+
 KEYS: Mapping[str, str] = {
     "server.listen": (
         "Address and port to listen at; on loopback only, unless callers have to show who they are. "
@@ -25,6 +27,21 @@ KEYS: Mapping[str, str] = {
     "limits.failed_auth": (
         "How many credentials that are not good one address may send at once; then one more every 5 seconds."
     ),
+    "limits.rate.tenant": (
+        "Requests a minute of all principals of a tenant together: so many at once, and from then on one whenever it "
+        "is due. Cancels always pass."
+    ),
+    "limits.rate.principal": "The same of each principal.",
+    "limits.running.tenant": "Tasks of a tenant that are not finished; those that wait for their caller count.",
+    "limits.running.principal": "The same of each principal.",
+    "limits.stored.tenant": "Tasks of a tenant that are kept, finished ones too.",
+    "limits.stored.principal": "The same of each principal.",
+    "tenants.T.limits.rate.tenant": "Requests a minute of all its principals together.",
+    "tenants.T.limits.rate.principal": "The same of each of them.",
+    "tenants.T.limits.running.tenant": "Its tasks that are not finished.",
+    "tenants.T.limits.running.principal": "The same of each of its principals.",
+    "tenants.T.limits.stored.tenant": "Its tasks that are kept.",
+    "tenants.T.limits.stored.principal": "The same of each of its principals.",
     "auth.oidc.issuer": "The issuer's URL, exactly as its tokens say it (`iss`). Needed.",
     "auth.oidc.audience": "What the issuer's tokens call this server (`aud`). Needed.",
     "auth.oidc.jwks_url": "Where its keys are. If empty, its discovery document says it; that must be its own origin.",
@@ -90,6 +107,8 @@ KEYS: Mapping[str, str] = {
 
 UNSET: Mapping[str, str] = {
     "agents.ID.versions": "all",
+    **{f"limits.{name}": "none" for name in LIMITS},
+    **{f"tenants.T.limits.{name}": f"as `limits.{name}`" for name in LIMITS},
     **{f"retention.{state}": "as `terminal`" for state in ("completed", "failed", "canceled", "rejected")},
 }
 """Key that may be left out → what holds then, where that is not what the agent says itself."""

@@ -217,6 +217,13 @@ full.open                 | both    | SPEC D6    | cancels and all reading are a
 full.own-task             | both    | SPEC D9    | a message to a task of the caller's needs no room in the queue
 full.others               | both    | SPEC A4    | a full agent leaves the others as they were
 full.told                 | both    | SPEC 15    | metrics and log show what waits and what was refused
+limits.rate               | both    | SPEC 15    | a request too many is 429 with the time to come back, nothing stored
+limits.cancel             | both    | SPEC D6    | a cancel is admitted whatever limit its caller has run into
+limits.open               | both    | SPEC I5    | health, metrics and cards have no rate
+limits.quota              | both    | SPEC 15    | a task too many is refused and not stored
+limits.known              | both    | SPEC D2    | what was accepted is answered though a quota is full
+limits.parked             | both    | SPEC D9    | a task that waits counts, and its answer is never refused
+limits.restart            | both    | SPEC 15    | a quota counts what an earlier server left
 restart.recovers          | http    | SPEC D4    | after a crash every run is taken up or failed with the reason
 restart.subscribe         | http    | SPEC D4    | a run that was taken up can be followed
 mutants.form              | both    | SPEC N1    | no request gets a 5xx, an unreadable reply or none

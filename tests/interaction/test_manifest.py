@@ -20,6 +20,7 @@ BY_FIXTURE = {
     "caller": BOTH,
     "fragile_caller": BOTH,
     "narrow_caller": BOTH,
+    "limited_caller": BOTH,
     "mutator": BOTH,
     "idle_streams": BOTH,
     "page": BOTH,

@@ -20,6 +20,7 @@ from dragoman.config import (
     read_config,
     seconds,
 )
+from dragoman.model.allowance import Allowance, Bound
 
 DAY = 86_400
 
@@ -59,7 +60,7 @@ def test_every_key_is_read() -> None:
             },
             "store": {"url": "sqlite:///x.db"},
             "engine": {"kind": "embedded", "lease": "2s", "sweep": "500ms", "max_runs": 50},
-            "limits": {"body": 1024, "body_time": "5s"},
+            "limits": {"body": 1024, "body_time": "5s", "rate": {"tenant": 600}, "stored": {"principal": 50}},
             "retention": {
                 "terminal": "1h",
                 "completed": "1m",
@@ -93,12 +94,15 @@ def test_every_key_is_read() -> None:
                     "principals": {
                         "alice": {"workspaces": ["lab"], "tokens": [{"env": "ALICE", "scopes": ["a2a:*"]}]}
                     },
+                    "limits": {"running": {"tenant": 9, "principal": 3}},
                 }
             },
         }
     )
     alice = PrincipalTable(("lab",), (TokenRef(("a2a:*",), "ALICE"),))
-    assert config.tenants == {"acme": TenantTable(("agent_api",), {"alice": alice})}
+    own = Allowance(running=Bound(9, 3))
+    assert config.tenants == {"acme": TenantTable(("agent_api",), {"alice": alice}, own)}
+    assert config.limits.allowance == Allowance(rate=Bound(tenant=600), stored=Bound(principal=50))
     assert (config.server.listen, config.limits.body) == ("[::1]:0", 1024)
     assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
     assert config.retention == Retention("1h", "1m", "90d", "never", "2d")
@@ -133,6 +137,15 @@ def test_every_key_is_read() -> None:
         ({"store": {"uri": "x"}}, "store.uri", "url"),
         ({"engine": {"leese": "x"}}, "engine.leese", "lease"),
         ({"limits": {"bodytime": "x"}}, "limits.bodytime", "body_time"),
+        ({"limits": {"rates": {}}}, "limits.rates", "rate"),
+        ({"limits": {"rate": {"principle": 1}}}, "limits.rate.principle", "principal"),
+        ({"tenants": {"acme": {"limit": {}}}}, "tenants.acme.limit", "limits"),
+        ({"tenants": {"acme": {"limits": {"rat": {}}}}}, "tenants.acme.limits.rat", "rate"),
+        (
+            {"tenants": {"acme": {"limits": {"rate": {"tenent": 1}}}}},
+            "tenants.acme.limits.rate.tenent",
+            "tenant",
+        ),
         ({"retention": {"complete": "1h"}}, "retention.complete", "completed"),
         ({"retention": {"cancelled": "1h"}}, "retention.cancelled", "canceled"),
         ({"agents": {"demo": {"pyton": "m:a"}}}, "agents.demo.pyton", "python"),
@@ -190,6 +203,13 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"limits": {"body_time": "1 min"}}, "limits.body_time"),
         ({"limits": {"failed_auth": 0}}, "limits.failed_auth"),
         ({"limits": {"failed_auth": "20"}}, "limits.failed_auth"),
+        ({"limits": {"rate": 60}}, "limits.rate"),
+        ({"limits": {"rate": {"tenant": 0}}}, "limits.rate.tenant"),
+        ({"limits": {"running": {"principal": -1}}}, "limits.running.principal"),
+        ({"limits": {"stored": {"tenant": "9"}}}, "limits.stored.tenant"),
+        ({"tenants": {"acme": {"limits": {"stored": {"tenant": 0}}}}}, "tenants.acme.limits.stored.tenant"),
+        ({"tenants": {"acme": {"limits": {"rate": 9}}}}, "tenants.acme.limits.rate"),
+        ({"tenants": {"acme": {"limits": []}}}, "tenants.acme.limits"),
         ({"retention": {"terminal": "soon"}}, "retention.terminal"),
         ({"retention": {"terminal": "0s"}}, "retention.terminal"),
         ({"retention": {"terminal": "59s"}}, "retention.terminal"),
@@ -387,3 +407,14 @@ def test_signing_has_its_table() -> None:
 def test_signing_that_cannot_be_is_refused(table: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
         read_config({"signing": table}, {}, "x.toml")
+
+
+def test_limits_can_come_from_the_environment() -> None:
+    variables = {"DRAGOMAN_LIMITS_RATE_PRINCIPAL": "60", "DRAGOMAN_LIMITS_BODY": "2048"}
+    config = read_config({"limits": {"rate": {"tenant": 600, "principal": 6}}}, variables, "here")
+    assert config.limits.rate == Bound(tenant=600, principal=60)
+    assert config.limits.body == 2048
+    with pytest.raises(ConfigError, match=r"DRAGOMAN_LIMITS_RATE_PRINCIPLE: limits\.rate\.principle"):
+        read_config({}, {"DRAGOMAN_LIMITS_RATE_PRINCIPLE": "60"}, "here")
+    with pytest.raises(ConfigError, match=r"limits\.rate must be a table"):
+        read_config({}, {"DRAGOMAN_LIMITS_RATE": "60"}, "here")

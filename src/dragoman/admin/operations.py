@@ -12,6 +12,7 @@ from dragoman.admin.overview import Overview, nearest
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.tenants import Book, Declared, Kind, Token
 from dragoman.identity.tokens import PREFIX, hash_token, new_token
+from dragoman.model.allowance import LARGEST, LIMITS
 from dragoman.model.errors import EntryConflict, EntryNotFound, FieldViolation, InvalidParams
 from dragoman.model.ids import new_id
 from dragoman.model.principal import FEATURES, NAME_PATTERN, RESERVED, SCOPES, is_name
@@ -121,6 +122,45 @@ class Administration:
         return self._book.remove_feature(tenant, feature) and self._note(
             "feature.remove", f"tenants/{tenant}/features/{feature}"
         )
+
+    def set_limit(self, tenant: str, name: str, most: int) -> bool:
+        """Bound what a tenant or each of its principals may use, under one of the names of `LIMITS`.
+
+        Raises:
+            InvalidParams: there is no such limit, or the number is none.
+            EntryNotFound: there is no such tenant.
+            EntryConflict: the configuration sets it.
+        """
+        self._check_limit(tenant, name)
+        if not 1 <= most <= LARGEST:
+            raise InvalidParams.of("most", f"must be 1 to {LARGEST}")
+        return self._book.set_limit(tenant, name, most) and self._note(
+            "limit.set", f"tenants/{tenant}/limits/{name}", detail=str(most)
+        )
+
+    def remove_limit(self, tenant: str, name: str) -> bool:
+        """Have what the configuration says of all tenants bound this one again.
+
+        Raises:
+            InvalidParams: there is no such limit.
+            EntryNotFound: there is no such tenant.
+            EntryConflict: the configuration sets it.
+        """
+        self._check_limit(tenant, name)
+        return self._book.remove_limit(tenant, name) and self._note(
+            "limit.remove", f"tenants/{tenant}/limits/{name}"
+        )
+
+    def _check_limit(self, tenant: str, name: str) -> None:
+        self._view.require_tenant(tenant)
+        if name not in LIMITS:
+            near = nearest(name, LIMITS)
+            hint = f"did you mean {near}? " if near else ""
+            raise InvalidParams.of("limit", f"{name[:128]!r} is none; {hint}there are {', '.join(LIMITS)}")
+        if name in self._view.declared.limits.get(tenant, ()):
+            raise EntryConflict(
+                f"The configuration sets {name} of {tenant}; change it there, in tenants.{tenant}.limits"
+            )
 
     def add_principal(self, tenant: str, name: str, *, adopt: bool = False) -> bool:
         """Add a principal; with `adopt` also where the store holds tasks of one of this name.

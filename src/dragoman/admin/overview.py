@@ -1,7 +1,7 @@
 """What there is of tenants: what is kept and what the configuration says, in one view."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -14,12 +14,16 @@ BOTH = "both"
 
 
 class TenantView(Struct, frozen=True, kw_only=True):
-    """A tenant. `origin` says where it is: in the store, in the configuration, or in both."""
+    """A tenant. `origin` says where it is: in the store, in the configuration, or in both.
+
+    `limits` are those that are its own; what it has none of is as for every tenant.
+    """
 
     name: str
     origin: str
     features: tuple[str, ...]
     principals: int
+    limits: Mapping[str, int]
 
 
 class PrincipalView(Struct, frozen=True, kw_only=True):
@@ -142,6 +146,9 @@ class Overview:
             origin=_origin(name in self.kept.tenants, name in self.declared.features),
             features=tuple(sorted(features)),
             principals=len(self.principal_names(name)),
+            limits=dict(
+                sorted({**self.kept.limits.get(name, {}), **self.declared.limits.get(name, {})}.items())
+            ),
         )
 
     def _principal(self, tenant: str, name: str) -> PrincipalView:

@@ -20,6 +20,7 @@ def tenant(view: TenantView) -> Object:
         "origin": view.origin,
         "features": list(view.features),
         "principals": view.principals,
+        "limits": dict(view.limits),
     }
 
 

@@ -20,6 +20,7 @@ from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.operating import RunFilters, RunStore, RunView
 from dragoman.gateway.tenants import Book, Declared, Kind, TenantStore, Token
 from dragoman.model import Principal, Right, Scope, TaskState
+from dragoman.model.allowance import LARGEST
 from dragoman.model.errors import (
     EntryNotFound,
     Forbidden,
@@ -140,6 +141,7 @@ class AdminSurface:
                 "PUT": self._add_feature,
                 "DELETE": self._remove_feature,
             },
+            "tenants/{tenant}/limits/{limit}": {"PUT": self._set_limit, "DELETE": self._remove_limit},
             "tenants/{tenant}/principals": {"GET": self._list_principals},
             "tenants/{tenant}/principals/{principal}": {
                 "PUT": self._add_principal,
@@ -181,6 +183,17 @@ class AdminSurface:
 
     async def _remove_feature(self, asked: Asked) -> dict[str, Any]:
         return await self._changed(asked, lambda desk: desk.remove_feature(*asked.names))
+
+    async def _set_limit(self, asked: Asked) -> dict[str, Any]:
+        tenant, name = asked.names
+        body = await asked.body("most")
+        most = body.integer("most", low=1, high=LARGEST)
+        if most is None:
+            raise InvalidParams.of("most", "is missing")
+        return await self._changed(asked, lambda desk: desk.set_limit(tenant, name, most))
+
+    async def _remove_limit(self, asked: Asked) -> dict[str, Any]:
+        return await self._changed(asked, lambda desk: desk.remove_limit(*asked.names))
 
     async def _list_principals(self, asked: Asked) -> dict[str, Any]:
         found = (await self._view()).principals(asked.names[0])

@@ -148,6 +148,9 @@ class ApprovalSurface:
         exchange.principal = principal
         if right not in principal.rights:
             raise Forbidden(right)
+        excess = self._gate.draw(principal)
+        if excess is not None:
+            raise excess
         if request.method not in methods:
             raise MethodNotAllowed(request.method, methods)
         return principal

@@ -9,7 +9,8 @@ from msgspec import Struct
 from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Principal, Right
-from dragoman.model.errors import AgentNotFound
+from dragoman.model.allowance import Allowance
+from dragoman.model.errors import AgentNotFound, RateLimited
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.spec import HttpDialect, ProtocolSpec
 
@@ -53,6 +54,14 @@ class Gate(Protocol):
         Raises:
             Unauthenticated, Forbidden, RateLimited, Unavailable.
         """
+        ...
+
+    def draw(self, principal: Principal) -> RateLimited | None:
+        """Count a request of a principal; return why it is to be refused, if it is one too many."""
+        ...
+
+    def allowance(self, principal: Principal) -> Allowance | None:
+        """Return what bounds a principal and its tenant; `None` if nothing does."""
         ...
 
     def confirm(self, principal: Principal) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 from msgspec import Struct
 
 from dragoman.model import Principal
-from dragoman.model.errors import DragomanError, InvalidRequest
+from dragoman.model.errors import DragomanError, InvalidRequest, RateLimited
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.spec import Codec
 
@@ -133,10 +133,12 @@ class Exchange:
         agent, operation, task_id, route: what was called, as far as it came.
         outcome: "ok" or the reason of the error.
         flaw: what was wrong with the credential, which only the log line says.
+        excess: why the request is one too many, if it is.
     """
 
     __slots__ = (
         "agent",
+        "excess",
         "flaw",
         "form",
         "operation",
@@ -159,6 +161,7 @@ class Exchange:
         self.route = ""
         self.outcome = "ok"
         self.flaw = ""
+        self.excess: RateLimited | None = None
 
     @property
     def tenant(self) -> str:

@@ -3,7 +3,7 @@
 from dragoman.bindings.directory import Directory, HostedGate, ServedAgent
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.bindings.fixed import CARD_OPERATION, CARD_PATH, FixedEndpoints, check_reading, kept
-from dragoman.bindings.http import Decoded, check_right
+from dragoman.bindings.http import Decoded, check_rate, check_right
 from dragoman.bindings.jsonrpc import JsonRpcBinding
 from dragoman.model import Principal
 from dragoman.model.errors import AgentNotFound, MethodNotFound
@@ -86,6 +86,7 @@ class HostedSurface:
         check_reading(exchange)
         principal = await self._identify(exchange)
         check_right(principal, Operation.GET_TASK)
+        check_rate(exchange, Operation.GET_TASK)
         agent = self._rpc.admit(agent_id, principal, Operation.SEND_MESSAGE)
         exchange.agent = agent.id
         return kept(exchange, agent.cards[version], JSON, by="private")
@@ -94,6 +95,7 @@ class HostedSurface:
         request = exchange.request
         principal = await self._gate.identify(request.headers.all(b"authorization"), request.address)
         exchange.principal = principal
+        exchange.excess = self._gate.draw(principal)
         return principal
 
 

@@ -51,6 +51,16 @@ def check_right(principal: Principal, operation: Operation) -> None:
         raise Forbidden(right)
 
 
+def check_rate(exchange: Exchange, operation: Operation) -> None:
+    """Refuse a request that is one too many. Cancelling never is.
+
+    Raises:
+        RateLimited: it is.
+    """
+    if exchange.excess is not None and operation is not Operation.CANCEL_TASK:
+        raise exchange.excess
+
+
 class HttpBinding:
     """Reads HTTP+JSON requests."""
 
@@ -108,6 +118,7 @@ class HttpBinding:
         match = dialect.routes.match(request.method, path[len(dialect.mount) :])
         exchange.operation = match.endpoint.operation.value
         check_right(principal, match.endpoint.operation)
+        check_rate(exchange, match.endpoint.operation)
         exchange.route = f"/agents/{{agent}}{dialect.mount}{match.template}"
         body = await self._read(request, dialect) if request.method in _HAS_BODY else None
 

@@ -3,7 +3,7 @@
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
-from dragoman.bindings.http import Decoded, aside, check_right
+from dragoman.bindings.http import Decoded, aside, check_rate, check_right
 from dragoman.model import Principal
 from dragoman.model.errors import (
     DragomanError,
@@ -92,6 +92,7 @@ class JsonRpcBinding:
             raise self._unknown(exchange, form, envelope, agent_id)
         exchange.operation = method.operation.value
         check_right(principal, method.operation)
+        check_rate(exchange, method.operation)
         agent = agent or self.admit(agent_id, principal, method.operation)
         exchange.agent = agent.id
         form.streams = (

@@ -201,6 +201,7 @@ class Pipeline:
             public=agent is not None and agent.public,
         )
         exchange.principal = principal
+        exchange.excess = self._gate.draw(principal)
         return principal
 
     async def _perform(
@@ -215,6 +216,7 @@ class Pipeline:
             access=Access(self._gate, principal, agent.workspace) if agent.workspace else None,
             still=partial(self._confirm, agent, principal),
             audit=entry_of(exchange) if decoded.operation.writes and not self._gate.is_open else None,
+            allowance=self._gate.allowance(principal),
             extensions=activated(
                 _requested_extensions(exchange.request, decoded.spec),
                 agent.settings.capabilities.extensions,

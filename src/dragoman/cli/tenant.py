@@ -1,7 +1,7 @@
 """`dragoman tenant`: tenants, their principals, and what these are granted, also beside a running server."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -95,6 +95,8 @@ def show(
         _print_json(whole)
         return
     print(f"{found.name} (in the {found.origin}); features: {', '.join(found.features) or 'none'}")
+    if found.limits:
+        print(f"limits: {_spelled(found.limits)}")
     print()
     rows = [
         {
@@ -162,6 +164,46 @@ def remove_feature(
     """Take a feature from a tenant."""
     done = change(data, config, lambda desk: desk.remove_feature(tenant, name))
     print(f"{tenant} has {name} no more" if done else f"{tenant} did not have {name}")
+
+
+limit = typer.Typer(
+    help="How much a tenant may use; what it has no limit of its own for is as in [limits].",
+    no_args_is_help=True,
+)
+app.add_typer(limit, name="limit")
+LimitArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="name",
+        help="rate (requests a minute), running (unfinished tasks) or stored (all tasks), each with .tenant "
+        "(together) or .principal (each of them): rate.principal.",
+    ),
+]
+
+
+@limit.command("set")
+def set_limit(
+    tenant: TenantArgument,
+    name: LimitArgument,
+    most: Annotated[int, typer.Argument(help="The most that there may be.")],
+    data: DataOption = Path(DATA_FOLDER),
+    config: ConfigOption = None,
+) -> None:
+    """Bound what a tenant, or each of its principals, may use."""
+    done = change(data, config, lambda desk: desk.set_limit(tenant, name, most))
+    print(f"{name} of {tenant} is {most}{'' if done else ' already'}")
+
+
+@limit.command("remove")
+def remove_limit(
+    tenant: TenantArgument,
+    name: LimitArgument,
+    data: DataOption = Path(DATA_FOLDER),
+    config: ConfigOption = None,
+) -> None:
+    """Have the limit of every tenant in the configuration hold for this one again, if there is one."""
+    done = change(data, config, lambda desk: desk.remove_limit(tenant, name))
+    print(f"{tenant} has no limit {name} of its own{' any more' if done else ''}")
 
 
 principal = typer.Typer(help="Who calls in a tenant's name.", no_args_is_help=True)
@@ -255,6 +297,10 @@ app.add_typer(
     _resources("workspace", "What a tenant's agents work in, and who may call them there."), name="workspace"
 )
 app.add_typer(_resources("source", "What results draw on, and who may read those."), name="source")
+
+
+def _spelled(limits: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {most}" for name, most in limits.items())
 
 
 def _print_json(value: Sequence[Any] | dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.policy import OPEN, Policy
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model import Message, Principal, Scope, Task, TaskEvent
+from dragoman.model.allowance import Allowance
 
 
 def unconditional() -> None:
@@ -20,7 +21,8 @@ class Call(Struct, frozen=True, kw_only=True):
 
     `access` is what the caller may still see of what its tasks hold: everything, where it is `None`. What it may not
     see is withheld, and only cancelling is left. `still` raises what the caller would be refused with by now: what
-    goes on for long is given up by that. `audit` is what to note of what is changed, if anything.
+    goes on for long is given up by that. `audit` is what to note of what is changed, if anything. `allowance` bounds
+    how many tasks there may be of the caller and its tenant.
     """
 
     principal: Principal
@@ -30,6 +32,7 @@ class Call(Struct, frozen=True, kw_only=True):
     access: Access | None = None
     still: Callable[[], None] = unconditional
     audit: AuditEntry | None = None
+    allowance: Allowance | None = None
     extensions: tuple[str, ...] = ()
 
 

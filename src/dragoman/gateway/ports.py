@@ -22,6 +22,8 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.card import Capabilities, Skill
+from dragoman.model.allowance import Allowance
+from dragoman.model.card import Capabilities
 from dragoman.model.payload import ABSENT
 
 
@@ -38,7 +40,8 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
     `message.task_id` names the task that the message continues, if any, and `answers` if only while that waits for its
     caller. `deadline` is in milliseconds from acceptance, and `flat` if waiting does not move it. `visible` is false
-    where the answer may turn out to be a bare message. `audit` is what to note of it, if anything.
+    where the answer may turn out to be a bare message. `audit` is what to note of it, if anything. `allowance` bounds
+    how many tasks there may be of its principal and of its tenant, if anything does.
     """
 
     scope: Scope
@@ -53,6 +56,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     flat: bool = False
     answers: bool = False
     audit: AuditEntry | None = None
+    allowance: Allowance | None = None
 
 
 class Lease(Struct, frozen=True):
@@ -160,6 +164,8 @@ class TaskStore(Protocol):
 
         Raises:
             MessageIdConflict: the messageId was used for another message.
+            QuotaExceeded: there are as many tasks as its `allowance` lets be; one to a task that there is, or that was
+                accepted before, is not refused for that.
             TaskNotFound, UnsupportedOperation, InvalidParams: the task to continue is missing, finished, in another
                 context, waits for an approval, or does not wait though it should.
         """

@@ -191,6 +191,7 @@ class Sender:
             visible=settings.replies == "task",
             flat=settings.flat_deadline,
             audit=call.audit,
+            allowance=call.allowance,
         )
 
     async def _watch(self, observer: Observer, fold: TaskFold, call: Call, request: SendMessage) -> None:

@@ -41,11 +41,12 @@ class Token(Struct, frozen=True, kw_only=True):
 class Declared(Struct, frozen=True, kw_only=True):
     """The names of the configuration, which count beside what is kept and cannot be changed by anything that is.
 
-    `features` are those of each tenant, `principals` pairs of tenant and name, `resources` what can be granted, and
-    `grants` what each principal is.
+    `features` are those of each tenant, `limits` what bounds it (see `Allowance.limits`), `principals` pairs of tenant
+    and name, `resources` what can be granted, and `grants` what each principal is.
     """
 
     features: Mapping[str, frozenset[str]] = MappingProxyType({})
+    limits: Mapping[str, Mapping[str, int]] = MappingProxyType({})
     principals: frozenset[tuple[str, str]] = frozenset()
     resources: frozenset[tuple[str, Kind, str]] = frozenset()
     grants: Mapping[tuple[str, str], frozenset[tuple[Kind, str]]] = MappingProxyType({})
@@ -54,8 +55,9 @@ class Declared(Struct, frozen=True, kw_only=True):
 class Kept(Struct, frozen=True, kw_only=True):
     """Everything that is kept, as one picture.
 
-    `version` is raised by every change. `principals` are pairs of tenant and name, `tokens` those that are not
-    revoked, by hash, `resources` what can be granted, and `grants` what each principal is.
+    `version` is raised by every change. `limits` are what bounds each tenant, by their names, `principals` pairs of
+    tenant and name, `tokens` those that are not revoked, by hash, `resources` what can be granted, and `grants` what
+    each principal is.
     """
 
     version: int
@@ -65,6 +67,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     tokens: Mapping[bytes, Token]
     resources: Sequence[tuple[str, Kind, str]]
     grants: Mapping[tuple[str, str], frozenset[tuple[Kind, str]]]
+    limits: Mapping[str, Mapping[str, int]]
 
 
 class Book(Protocol):
@@ -96,6 +99,14 @@ class Book(Protocol):
 
     def remove_feature(self, tenant: str, feature: str) -> bool:
         """Take a feature from a tenant."""
+        ...
+
+    def set_limit(self, tenant: str, name: str, most: int) -> bool:
+        """Bound what a tenant may use; tells whether that is new."""
+        ...
+
+    def remove_limit(self, tenant: str, name: str) -> bool:
+        """Keep no bound of this name for a tenant any more."""
         ...
 
     def add_principal(self, tenant: str, name: str) -> bool:
@@ -172,6 +183,16 @@ class TenantStore(Protocol):
 
     async def add_to_audit(self, entries: Sequence[AuditEntry]) -> None:
         """Add entries to the audit.
+
+        Raises:
+            Unavailable.
+        """
+        ...
+
+    async def purge_audit(self, age: int) -> int:
+        """Delete a few of the oldest entries of the audit that are older than `age` milliseconds; return how many.
+
+        Nobody who writes waits for more than a few milliseconds. None that is younger can be deleted.
 
         Raises:
             Unavailable.

@@ -3,6 +3,7 @@
 from dragoman.identity.failures import Failures
 from dragoman.identity.gate import Gate, Rejected, Verifier
 from dragoman.identity.keeping import Keeper
+from dragoman.identity.rates import Rates
 from dragoman.identity.registry import Credential, Registry
 from dragoman.identity.tokens import hash_token, new_token
 
@@ -11,6 +12,7 @@ __all__ = [
     "Failures",
     "Gate",
     "Keeper",
+    "Rates",
     "Registry",
     "Rejected",
     "Verifier",

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dragoman.identity.failures import Failures
+from dragoman.identity.rates import Rates
 from dragoman.identity.registry import Registry
 from dragoman.identity.tokens import PREFIX, hash_token
 from dragoman.model import ANONYMOUS, LOCAL, Principal, Right
-from dragoman.model.errors import Forbidden, Unauthenticated
+from dragoman.model.allowance import Allowance
+from dragoman.model.errors import Forbidden, RateLimited, Unauthenticated
 
 _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]{1,8192})")
 AGENT_API = "agent_api"
@@ -17,6 +19,10 @@ AGENT_API = "agent_api"
 
 _MISSING = "This agent wants a credential; send the header Authorization: Bearer TOKEN"
 _INVALID = "This credential is not known here, or not any more; ask for a new one"
+
+
+UNBOUNDED = Allowance()
+"""What nobody runs into."""
 
 
 class Rejected(Exception):
@@ -60,6 +66,7 @@ class Gate:
         failures: Failures,
         *,
         verifier: Verifier | None = None,
+        allowance: Allowance = UNBOUNDED,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Put the gate together.
@@ -68,6 +75,7 @@ class Gate:
             registry: everybody who may call.
             failures: bounds credentials that are not good.
             verifier: tells about tokens that the registry does not know; without one they are refused.
+            allowance: what a tenant may use of which the registry says nothing else.
             clock: seconds since 1970 UTC.
         """
         self.registry = registry
@@ -75,6 +83,9 @@ class Gate:
         self._verifier = verifier
         self._clock = clock
         self._was_closed = False
+        self._general = allowance if allowance.limits() else UNBOUNDED
+        self._rates = Rates()
+        self._allowances = self._bounded()
 
     @property
     def is_open(self) -> bool:
@@ -85,6 +96,17 @@ class Gate:
         """Let others in from now on. Without the last tenant nobody is let in: a gate that was closed stays so."""
         self._was_closed = not self.is_open
         self.registry = registry
+        self._allowances = self._bounded()
+
+    def allowance(self, principal: Principal) -> Allowance | None:
+        """Return what bounds a principal and its tenant; `None` if nothing does."""
+        found = self._allowances.get(principal.tenant, self._general)
+        return None if found is UNBOUNDED else found
+
+    def draw(self, principal: Principal) -> RateLimited | None:
+        """Count a request of a principal; return why it is to be refused, if it is one too many."""
+        allowance = self.allowance(principal)
+        return None if allowance is None else self._rates.draw(principal, allowance)
 
     def confirm(self, principal: Principal) -> None:
         """Make sure that somebody who was let in before would be let in now.
@@ -157,6 +179,9 @@ class Gate:
     def may_use(self, principal: Principal, source: str) -> bool:
         """Tell whether a principal is granted a source of its tenant, now."""
         return self.registry.may_use(principal, source)
+
+    def _bounded(self) -> dict[str, Allowance]:
+        return {tenant: self._general.with_others(limits) for tenant, limits in self.registry.limits.items()}
 
     def _known(self, digest: bytes) -> Principal | None:
         """Return whom one of the registry's tokens stands for.

@@ -42,6 +42,7 @@ def registry_of(kept: Kept, declared: Declared) -> Registry:
         tokens,
         granted(Kind.WORKSPACE),
         granted(Kind.SOURCE),
+        {tenant: named for tenant, named in kept.limits.items() if tenant in tenants},
     )
 
 

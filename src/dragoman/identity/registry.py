@@ -26,6 +26,7 @@ class Registry:
         tenants: the features of each tenant.
         tokens: the credentials by token hash.
         credentials: the same by their ids.
+        limits: what bounds a tenant, by the names of `Allowance.limits`.
     """
 
     def __init__(
@@ -34,13 +35,15 @@ class Registry:
         tokens: Mapping[bytes, Credential] = MappingProxyType({}),
         workspaces: Mapping[tuple[str, str], Iterable[str]] = MappingProxyType({}),
         sources: Mapping[tuple[str, str], Iterable[str]] = MappingProxyType({}),
+        limits: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> None:
-        """Put the picture together; `workspaces` and `sources` are by tenant and principal."""
+        """Put the picture together; `workspaces` and `sources` are by tenant and principal, `limits` by tenant."""
         self.tenants = {name: frozenset(features) for name, features in tenants.items()}
         self.tokens = dict(tokens)
         self.credentials = {credential.id: credential for credential in self.tokens.values()}
         self._workspaces = {who: frozenset(names) for who, names in workspaces.items()}
         self._sources = {who: frozenset(names) for who, names in sources.items()}
+        self.limits = {tenant: dict(named) for tenant, named in limits.items() if named}
 
     def has_feature(self, tenant: str, feature: str) -> bool:
         """Tell whether a tenant has a feature."""
@@ -55,7 +58,10 @@ class Registry:
         return source in self._sources.get((principal.tenant, principal.name), ())
 
     def with_more(self, other: "Registry") -> "Registry":
-        """Return this picture and another one in one: features and grants add up, tokens of the other win."""
+        """Return this picture and another one in one.
+
+        Features and grants add up, tokens of the other win, and limits of this one.
+        """
         return Registry(
             {
                 name: self.tenants.get(name, frozenset()) | other.tenants.get(name, frozenset())
@@ -64,6 +70,10 @@ class Registry:
             {**self.tokens, **other.tokens},
             _sum(self._workspaces, other._workspaces),
             _sum(self._sources, other._sources),
+            {
+                tenant: {**other.limits.get(tenant, {}), **self.limits.get(tenant, {})}
+                for tenant in (*self.limits, *other.limits)
+            },
         )
 
 

@@ -210,12 +210,17 @@ class Forbidden(TransportError):
 
 
 class RateLimited(TransportError):
-    """Too many requests of this kind; `retry_after` says in how many seconds to come back."""
+    """Too many requests of this kind; `retry_after` says in how many seconds to come back.
+
+    `metadata` names the setting that is the limit, if there is one.
+    """
 
     reason = "RATE_LIMITED"
 
-    def __init__(self, message: str, *, retry_after: int = 1) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, metadata: Mapping[str, str] | None = None, retry_after: int = 1
+    ) -> None:
+        super().__init__(message, metadata=metadata)
         self.retry_after = retry_after
 
 
@@ -273,7 +278,7 @@ class UnsupportedMediaType(TransportError):
 
 
 class QuotaExceeded(TransportError):
-    """As much is under way as may be; `retry_after` says in how many seconds to come back.
+    """As much is under way, or kept, as may be; `retry_after` says in how many seconds to come back.
 
     `metadata` names the setting that is the limit.
     """

@@ -161,6 +161,8 @@ generations.lists        | seed A   | SPEC W1    | a list holds tasks of both ge
 generations.states       | seed A   | SPEC W1    | every state has a name in both, and neither takes the other's
 full.refused             | all      | SPEC 15    | a message for which there is no room is 429 and not stored
 full.open                | all      | SPEC D6    | what was accepted is answered, read and cancelled as ever
+limits.rate              | all      | SPEC 15    | a request too many is 429 with the time to come back, cancels aside
+limits.quota             | all      | SPEC 15    | a task too many is refused and not stored
 restart.recovers         | forms    | SPEC D4    | a run that was lost goes on, and its stream shows the task anew
 store.fails              | all      | SPEC 7     | a store that fails is 503 at once, and nothing is lost
 card.hybrid              | base     | SPEC K3    | without a version the card is for both generations

@@ -16,6 +16,7 @@ from tests.interaction.v0_3.requirements import GROUPS, REQUIREMENTS
 BY_FIXTURE = {
     "caller": GROUPS["all"],
     "all_places": GROUPS["all"],
+    "limited": GROUPS["all"],
     "idle_streams": GROUPS["all"],
     "mutator": GROUPS["all"],
     "web": GROUPS["web"],

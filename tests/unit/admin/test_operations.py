@@ -92,6 +92,10 @@ DOING: dict[str, tuple[Work, str]] = {
         lambda desk: desk.remove_feature("acme", "agent_api"),
         "tenants/acme/features/agent_api",
     ),
+    "limit.set": (
+        lambda desk: desk.set_limit("acme", "running.tenant", 9),
+        "tenants/acme/limits/running.tenant",
+    ),
     "principal.add": (lambda desk: desk.add_principal("toml", "bob"), "tenants/toml/principals/bob"),
     "principal.remove": (
         lambda desk: desk.remove_principal("acme", "alice"),

@@ -26,9 +26,11 @@ KEPT = Kept(
         ("acme", "carol"): frozenset({(WORKSPACE, "office")}),
         ("umbrella", "bob"): frozenset({(WORKSPACE, "lab")}),
     },
+    limits={"acme": {"rate.tenant": 600, "running.principal": 5}, "gone": {"stored.tenant": 1}},
 )
 DECLARED = Declared(
     features={"acme": frozenset({"a", "b"}), "toml": frozenset()},
+    limits={"acme": {"rate.tenant": 60}, "toml": {"stored.principal": 9}},
     principals=frozenset({("acme", "bob"), ("acme", "carol")}),
     resources=frozenset({("acme", WORKSPACE, "lab"), ("acme", WORKSPACE, "hall"), ("toml", SOURCE, "mail")}),
     grants={("acme", "carol"): frozenset({(WORKSPACE, "hall"), (WORKSPACE, "lab")})},
@@ -38,9 +40,21 @@ VIEW = Overview(KEPT, DECLARED)
 
 def test_tenants_of_both_are_shown_with_the_features_of_both() -> None:
     assert VIEW.tenants() == [
-        TenantView(name="acme", origin="both", features=("a", "b"), principals=3),
-        TenantView(name="toml", origin="configuration", features=("c",), principals=1),
-        TenantView(name="umbrella", origin="store", features=(), principals=0),
+        TenantView(
+            name="acme",
+            origin="both",
+            features=("a", "b"),
+            principals=3,
+            limits={"rate.tenant": 60, "running.principal": 5},
+        ),
+        TenantView(
+            name="toml",
+            origin="configuration",
+            features=("c",),
+            principals=1,
+            limits={"stored.principal": 9},
+        ),
+        TenantView(name="umbrella", origin="store", features=(), principals=0, limits={}),
     ]
     assert VIEW.tenant("toml") == VIEW.tenants()[1]
 

@@ -136,7 +136,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_a_tenant_is_made_shown_and_removed(world: World) -> None:
     status, made = world.ask("POST", "tenants", {"name": "umbrella", "features": ["agent_api"]})
-    shown = {"name": "umbrella", "origin": "store", "features": ["agent_api"], "principals": 0}
+    shown = {"name": "umbrella", "origin": "store", "features": ["agent_api"], "principals": 0, "limits": {}}
     assert (status, made) == (201, shown)
     assert world.exchange.route == "/v1/admin/tenants"
     assert world.good("GET", "tenants/umbrella") == shown
@@ -169,6 +169,22 @@ def test_what_is_put_is_there_until_it_is_deleted_and_twice_is_once(
     assert world.good("DELETE", put)["changed"] is True
     assert not there(world)
     assert world.applied == applied + 3
+
+
+def test_a_limit_is_put_changed_and_deleted(world: World) -> None:
+    put = "tenants/acme/limits/rate.principal"
+    assert world.good("PUT", put, {"most": 60}) == {"changed": True}
+    assert world.exchange.route == "/v1/admin/tenants/{tenant}/limits/{limit}"
+    assert world.good("PUT", put, {"most": 60}) == {"changed": False}
+    assert world.good("PUT", put, {"most": 30}) == {"changed": True}
+    assert world.good("GET", "tenants/acme")["limits"] == {"rate.principal": 30}
+    alice = Principal("acme", "alice")
+    allowance = world.gate.allowance(alice)
+    assert allowance is not None
+    assert allowance.limits() == {"rate.principal": 30}
+    assert world.good("DELETE", put) == {"changed": True}
+    assert world.good("DELETE", put) == {"changed": False}
+    assert world.gate.allowance(alice) is None
 
 
 def names(world: World, path: str) -> list[str]:
@@ -250,6 +266,12 @@ def test_what_is_done_is_noted_as_done_by_whoever_asked(world: World) -> None:
         ("PUT", "tenants/acme/principals/bob?adopt=true", None, ["adopt"]),
         ("PUT", "tenants/acme/workspaces/%2e%2e", None, ["name"]),
         ("PUT", "tenants/acme/features/x", None, ["feature"]),
+        ("PUT", "tenants/acme/limits/x", {"most": 1}, ["limit"]),
+        ("PUT", "tenants/acme/limits/rate.tenant", None, ["most"]),
+        ("PUT", "tenants/acme/limits/rate.tenant", {"most": 0}, ["most"]),
+        ("PUT", "tenants/acme/limits/rate.tenant", {"most": 1e10}, ["most"]),
+        ("PUT", "tenants/acme/limits/rate.tenant", {"most": "many"}, ["most"]),
+        ("DELETE", "tenants/acme/limits/x", None, ["limit"]),
         ("DELETE", "tenants/acme?recursive=1", None, ["recursive"]),
         ("POST", "tokens", {}, ["tenant"]),
         ("POST", "tokens", {"tenant": "acme", "principal": "alice"}, ["scopes"]),

@@ -15,6 +15,7 @@ from dragoman.stores.sqlite import consult
 CONFIG = """
 [tenants.toml]
 features = ["agent_api"]
+limits = { rate = { tenant = 600 } }
 [tenants.toml.principals.tom]
 workspaces = ["lab"]
 tokens = [{ env = "TOM", scopes = ["ai:answer"] }]
@@ -147,6 +148,15 @@ def test_lines_say_what_is_so_now_and_doing_it_twice_is_no_error(place: Place) -
             "no workspace lap in acme; did you mean lab?",
         ),
         (("tenant", "workspace", "grant", "acme", "lab", "alicia"), 1, "alicia in acme; did you mean alice?"),
+        (("tenant", "limit", "set", "acme", "rate.principle", "9"), 2, "did you mean rate.principal?"),
+        (("tenant", "limit", "set", "acme", "rate.tenant", "0"), 2, "most: must be 1 to 1000000000"),
+        (("tenant", "limit", "set", "acmee", "rate.tenant", "9"), 1, "did you mean acme?"),
+        (
+            ("tenant", "limit", "set", "toml", "rate.tenant", "9"),
+            1,
+            "change it there, in tenants.toml.limits",
+        ),
+        (("tenant", "limit", "remove", "toml", "rate.tenant"), 1, "change it there, in tenants.toml.limits"),
         (("tenant", "source", "remove", "acme", "lab"), 1, "There is no source lab in acme"),
         (("token", "revoke", "nope"), 1, "There is no token with the id nope"),
         (("token", "revoke", "dgm_0123456789"), 2, "id: is a token itself; name the id"),
@@ -175,8 +185,14 @@ def test_lists_are_lines_for_programs_and_json_on_demand(place: Place) -> None:
         "tenant\tfeatures\tprincipals\torigin\nacme\tagent_api\t1\tstore\ntoml\tagent_api\t1\tconfiguration\n"
     )
     assert json.loads(place.good("tenant", "list", "--json")) == [
-        {"name": "acme", "origin": "store", "features": ["agent_api"], "principals": 1},
-        {"name": "toml", "origin": "configuration", "features": ["agent_api"], "principals": 1},
+        {"name": "acme", "origin": "store", "features": ["agent_api"], "principals": 1, "limits": {}},
+        {
+            "name": "toml",
+            "origin": "configuration",
+            "features": ["agent_api"],
+            "principals": 1,
+            "limits": {"rate.tenant": 600},
+        },
     ]
     place.good("tenant", "workspace", "grant", "acme", "lab", "alice")
     assert place.good("tenant", "show", "acme") == (
@@ -193,7 +209,23 @@ def test_lists_are_lines_for_programs_and_json_on_demand(place: Place) -> None:
         ],
         "workspaces": [{"name": "lab", "origin": "configuration", "granted": ["tom"]}],
         "sources": [],
+        "limits": {"rate.tenant": 600},
     }
+
+
+def test_limits_are_set_shown_and_removed(place: Place) -> None:
+    setting = ("tenant", "limit", "set", "acme", "rate.principal", "60")
+    assert place.good(*setting) == "rate.principal of acme is 60\n"
+    assert place.good(*setting) == "rate.principal of acme is 60 already\n"
+    assert place.good(*setting[:-1], "30") == "rate.principal of acme is 30\n"
+    place.good("tenant", "limit", "set", "acme", "stored.tenant", "1000")
+    assert place.kept().limits == {"acme": {"rate.principal": 30, "stored.tenant": 1000}}
+    head = "acme (in the store); features: agent_api\nlimits: rate.principal 30, stored.tenant 1000\n\n"
+    assert place.good("tenant", "show", "acme").startswith(head)
+    removing = ("tenant", "limit", "remove", "acme", "rate.principal")
+    assert place.good(*removing) == "acme has no limit rate.principal of its own any more\n"
+    assert place.good(*removing) == "acme has no limit rate.principal of its own\n"
+    assert place.kept().limits == {"acme": {"stored.tenant": 1000}}
 
 
 def token(place: Place, *words: str) -> Result:

@@ -54,6 +54,7 @@ def kept(version: int = 1, **more: Any) -> Kept:
         "tokens": {hash_token(KEPT): token()},
         "resources": [],
         "grants": {},
+        "limits": {},
     }
     return Kept(**{**values, **more})
 

@@ -5,8 +5,9 @@ All that can be wrong is checked before the first write, because the transaction
 
 from dragoman.gateway.audit import OK, REPLAYED, task_path
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
+from dragoman.gateway.quota import refusal
 from dragoman.model import Received, TaskEvent, TaskState
-from dragoman.model.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from dragoman.model.errors import InvalidParams, QuotaExceeded, TaskNotFound, UnsupportedOperation
 from dragoman.stores.sqlite.approving import is_awaited
 from dragoman.stores.sqlite.parking import answer
 from dragoman.stores.sqlite.records import accepted_from_row, encode
@@ -25,7 +26,14 @@ def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
 
 def _accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
     message = acceptance.message
-    scope = scope_id(tx, acceptance.scope, create=not message.task_id)
+    refused = _over_quota(tx, acceptance)
+    scope = scope_id(tx, acceptance.scope, create=not (message.task_id or refused))
+    if refused is not None:
+        # What was accepted stays so: a message that is known already is answered as ever.
+        known = _known(tx, scope, acceptance) if acceptance.idempotent else None
+        if known is None:
+            raise refused
+        return known
     if message.task_id:
         # What the message continues may turn out to be wrong: nothing may be written before it is looked at.
         known = _known(tx, scope, acceptance) if acceptance.idempotent else None
@@ -40,6 +48,13 @@ def _accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
         if known is not None:
             return known
     return _begin(tx, acceptance, scope, lease_ms)
+
+
+def _over_quota(tx: Transaction, acceptance: Acceptance) -> QuotaExceeded | None:
+    """Return why there may be no new task, if the message wants one; one to a task that there is may always come."""
+    if acceptance.allowance is None or acceptance.message.task_id:
+        return None
+    return refusal(acceptance.allowance, *tx.tallies.of(acceptance.scope, tx.execute, settle=tx.write_counts))
 
 
 def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | None:
@@ -94,6 +109,7 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
         ),
     )
     tx.execute("INSERT INTO event VALUES (?, 1, 1, ?, ?)", (task_id, now, encode(change)))
+    tx.tallies.move(scope, running=1)
     if acceptance.visible:
         tx.count(scope, context_id if counted else "", TaskState.SUBMITTED, 1)
     event = TaskEvent(task_id, context_id, 1, now, 1, change)

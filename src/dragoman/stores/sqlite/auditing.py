@@ -1,4 +1,4 @@
-"""The audit in SQLite: rows are added in the transaction of what they are about, and never touched again."""
+"""The audit in SQLite: rows are added in the transaction of what they are about, and go when their time is over."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +8,9 @@ from dragoman.gateway.audit import OK, AuditEntry, AuditRow
 Row = tuple[str | int, ...]
 
 _COLUMNS = "at, tenant, principal, credential, address, action, target, outcome, detail, times"
+PURGED = 256
+"""Rows that are deleted at a time: about a millisecond's work."""
+
 ADD = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 """With the values of a `row`."""
 
@@ -40,6 +43,24 @@ def audited(execute: Callable[..., Any], *, since: int, after: int, limit: int) 
         (after, since, limit),
     )
     return [AuditRow(number, at, _entry(columns)) for number, at, *columns in rows]
+
+
+def purge(execute: Callable[..., Any], before: int) -> int:
+    """Delete a few rows, the oldest first, that are from before a time; return how many.
+
+    First the horizon is moved there: nothing that is later can be deleted at all.
+    """
+    oldest = execute("SELECT at FROM audit ORDER BY id LIMIT 1").fetchone()
+    if oldest is None or oldest[0] >= before:
+        return 0
+    execute("UPDATE audit_horizon SET kept_since = ? WHERE kept_since < ?", (before, before))
+    # Up to the first row that is younger: rows are in the order of their times, but for a clock that was set back.
+    deleted: int = execute(
+        "DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT ?) AND at < ?"
+        " AND at < (SELECT kept_since FROM audit_horizon)",
+        (PURGED, before),
+    ).rowcount
+    return deleted
 
 
 def _entry(columns: Sequence[Any]) -> AuditEntry:

@@ -57,6 +57,7 @@ def scope_id(tx: Transaction, scope: Scope, *, create: bool = False) -> int:
     number: int = row[0]
     # Not known to later transactions until this one is committed.
     tx.new_scopes[scope] = number
+    tx.tallies.add(scope, number)
     return number
 
 
@@ -144,6 +145,8 @@ def write(
         tx.count(row.scope_id, context_id, before, -1)
     if row.visible and (not was_visible or state is not before):
         tx.count(row.scope_id, context_id, state, 1)
+    if state.is_terminal and not before.is_terminal:
+        tx.tallies.move(row.scope_id, running=-1)
     tx.events.extend(events)
     return tuple(events)
 

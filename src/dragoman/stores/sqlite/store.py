@@ -355,6 +355,11 @@ class SqliteStore:
         """See `TenantStore.add_to_audit`."""
         await self._writer.run(lambda tx: tx.audit.extend(auditing.row(tx.now, entry) for entry in entries))
 
+    async def purge_audit(self, age: int) -> int:
+        """See `TenantStore.purge_audit`."""
+        purged: int = await self._writer.run(lambda tx: auditing.purge(tx.execute, tx.now - age))
+        return purged
+
     async def kept(self, known: int) -> Kept | None:
         """See `TenantStore.kept`."""
         if self._read(lambda db: version_of(db.execute)) == known:

@@ -43,6 +43,9 @@ class SqliteBook(Book):
             "SELECT tenant, principal, kind, name FROM resource_grant"
         ):
             grants[tenant, principal].add((Kind(kind), name))
+        limits: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for tenant, name, most in self._rows("SELECT tenant, name, most FROM tenant_limit"):
+            limits[tenant][name] = most
         good = f"SELECT hash, {_COLUMNS} FROM token WHERE revoked_at IS NULL"
         resources = self._rows("SELECT tenant, kind, name FROM resource ORDER BY tenant, kind, name")
         return Kept(
@@ -53,6 +56,7 @@ class SqliteBook(Book):
             tokens={hashed: _token(columns) for hashed, *columns in self._rows(good)} if tokens else {},
             resources=[(tenant, Kind(kind), name) for tenant, kind, name in resources],
             grants={who: frozenset(found) for who, found in grants.items()},
+            limits=limits,
         )
 
     def add_tenant(self, name: str) -> bool:
@@ -61,7 +65,7 @@ class SqliteBook(Book):
 
     def remove_tenant(self, name: str) -> bool:
         """See `Book`."""
-        tables = ("feature", "principal", "token", "resource", "resource_grant")
+        tables = ("feature", "tenant_limit", "principal", "token", "resource", "resource_grant")
         removed = [self._change(f"DELETE FROM {table} WHERE tenant = ?", name) for table in tables]
         return self._change("DELETE FROM tenant WHERE name = ?", name) or any(removed)
 
@@ -72,6 +76,20 @@ class SqliteBook(Book):
     def remove_feature(self, tenant: str, feature: str) -> bool:
         """See `Book`."""
         return self._change("DELETE FROM feature WHERE tenant = ? AND name = ?", tenant, feature)
+
+    def set_limit(self, tenant: str, name: str, most: int) -> bool:
+        """See `Book`."""
+        return self._change(
+            "INSERT INTO tenant_limit VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET most = excluded.most WHERE most <> excluded.most",
+            tenant,
+            name,
+            most,
+        )
+
+    def remove_limit(self, tenant: str, name: str) -> bool:
+        """See `Book`."""
+        return self._change("DELETE FROM tenant_limit WHERE tenant = ? AND name = ?", tenant, name)
 
     def add_principal(self, tenant: str, name: str) -> bool:
         """See `Book`."""

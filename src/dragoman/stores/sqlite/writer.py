@@ -23,6 +23,7 @@ from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.stores.sqlite import auditing
 from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
+from dragoman.stores.sqlite.tallying import Tallies
 
 MAX_BATCH = 256
 """Operations in one transaction at most: bounds how long the first one waits for the last."""
@@ -59,10 +60,16 @@ class Transaction:
         runs: the runs to execute after the commit.
         scopes: numbers of scopes that are known from commits before this one.
         new_scopes: numbers given out in this transaction.
+        tallies: how many tasks there are, for quotas.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, epoch: int, now: int, scopes: dict[Scope, int]
+        self,
+        connection: sqlite3.Connection,
+        epoch: int,
+        now: int,
+        scopes: dict[Scope, int],
+        tallies: Tallies | None = None,
     ) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -73,6 +80,7 @@ class Transaction:
         self.runs: list[RunRef] = []
         self.scopes = scopes
         self.new_scopes: dict[Scope, int] = {}
+        self.tallies = tallies if tallies is not None else Tallies()
         self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * len(TaskState))
 
     def count(self, scope_id: int, context_id: str, state: TaskState, step: int) -> None:
@@ -81,6 +89,7 @@ class Transaction:
         `context_id` is empty for a task whose context has no counters.
         """
         self._counts[scope_id, ""][state - 1] += step
+        self.tallies.move(scope_id, stored=step)
         if context_id:
             self._counts[scope_id, context_id][state - 1] += step
 
@@ -168,6 +177,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._refusal: Exception | None = None
         self._scopes: dict[Scope, int] = {}
+        self._tallies = Tallies()
         self._foreign_writes = self._data_version()
 
     def start(self) -> None:
@@ -270,7 +280,7 @@ class Writer:
 
     def _begin(self) -> Transaction:
         now = self._ownership.check(self._connection)
-        return Transaction(self._connection, self._ownership.epoch, now, self._scopes)
+        return Transaction(self._connection, self._ownership.epoch, now, self._scopes, self._tallies)
 
     def _beat(self) -> None:
         if self._refusal is not None:
@@ -284,6 +294,7 @@ class Writer:
             version = self._data_version()
             if version != self._foreign_writes:
                 self._foreign_writes = version
+                self._tallies.forget()
                 self._noticed()
         except sqlite3.Error as error:
             self._roll_back()
@@ -327,6 +338,7 @@ class Writer:
             operation.error = self._refusal
 
     def _roll_back(self) -> None:
+        self._tallies.forget()
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
