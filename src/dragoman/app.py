@@ -47,7 +47,7 @@ from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
-from dragoman.gateway.purge import Purger
+from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Failures, Gate, Keeper
 from dragoman.model import AgentInterface, Received, Resumed, Scope, TaskState, Used
@@ -247,6 +247,14 @@ class Service:
             {TaskState[state.upper()]: int(age * 1000) for state, age in config.retention.ages().items()},
             every=seconds(config.engine.sweep, "engine.sweep"),
         )
+        audit_age = config.retention.audit_age()
+        self._audit_purger = (
+            AuditPurger(
+                self._store, int(audit_age * 1000), every=seconds(config.engine.sweep, "engine.sweep")
+            )
+            if audit_age is not None
+            else None
+        )
         self._store.on_commit(self._committed)
         bounds = config.hosted.observers
         watchers = Watchers(
@@ -313,7 +321,10 @@ class Service:
             self._verifier.start()
         await self._keeper.refresh()
         await self._engine.start()
-        self._tasks = [asyncio.create_task(each.run()) for each in (self._purger, self._signing)]
+        works = [self._purger.run(), self._signing.run()]
+        if self._audit_purger is not None:
+            works.append(self._audit_purger.run())
+        self._tasks = [asyncio.create_task(work) for work in works]
 
     def running(self) -> int:
         """Return how many handlers run."""

@@ -116,9 +116,10 @@ class Auth(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[retention]`: how long finished tasks are kept: `terminal` in general, the others for tasks that ended so.
+    """`[retention]`: how long finished tasks are kept, and what the audit tells of.
 
-    The time counts from the end of the task. Afterwards nothing of it is left.
+    `terminal` is for finished tasks in general, the others for tasks that ended so. The time counts from the end of the
+    task. Afterwards nothing of it is left. `audit` counts from what was done, and has nothing to do with tasks.
     """
 
     terminal: str = "30d"
@@ -126,6 +127,19 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True):
     failed: str | None = None
     canceled: str | None = None
     rejected: str | None = None
+    audit: str = "90d"
+
+    def audit_age(self) -> float | None:
+        """Return the seconds that the audit is kept, `None` if for ever.
+
+        Raises:
+            ConfigError: it is no duration, or too short.
+        """
+        return (
+            None
+            if self.audit == FOREVER
+            else _age(self.audit, "retention.audit", "whoever looks must find something")
+        )
 
     def ages(self) -> dict[str, float]:
         """Return the seconds that tasks are kept, by the name of their final state; what is kept for ever is left out.
@@ -138,7 +152,7 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True):
             own = getattr(self, state)
             key, text = (state, own) if own is not None else ("terminal", self.terminal)
             if text != FOREVER:
-                found[state] = _age(text, f"retention.{key}")
+                found[state] = _age(text, f"retention.{key}", "a caller must find its task for a while")
         return found
 
 
@@ -308,7 +322,7 @@ def durations(agent_id: str, table: AgentTable) -> dict[str, float]:
     }
 
 
-def _age(text: str, key: str) -> float:
+def _age(text: str, key: str, why: str) -> float:
     try:
         age = seconds(text, key)
     except ConfigError:
@@ -317,8 +331,7 @@ def _age(text: str, key: str) -> float:
         ) from None
     if age < SHORTEST_AGE:
         raise ConfigError(
-            f'{key} = "{text}" is too short: a caller must find its task for a while; write "1m" or more, '
-            f'or "{FOREVER}" to keep all'
+            f'{key} = "{text}" is too short: {why}; write "1m" or more, or "{FOREVER}" to keep all'
         )
     return age
 
@@ -371,6 +384,7 @@ def _check_values(config: Config, source: str) -> None:
         _check_engine(config.engine)
         _check_limits(config.limits)
         config.retention.ages()
+        config.retention.audit_age()
         if config.store.url and not config.store.url.startswith("sqlite:///"):
             raise ConfigError('store.url must be "sqlite:///path" in this build')
         wrong = flaw(config.signing.alg, seconds(config.signing.overlap, "signing.overlap"))

@@ -138,3 +138,58 @@ async def test_rows_outlive_their_task_and_nobody_changes_them(home: SqliteHome,
             with pytest.raises(sqlite3.IntegrityError, match="append-only"):
                 connection.execute(statement)
     assert await audited(store) == [done(CANCEL, lease.task_id)]
+
+
+DAY = 86_400_000
+
+
+async def test_the_audit_is_purged_of_what_is_too_old_step_by_step_and_of_nothing_else(
+    store: SqliteStore, home: SqliteHome
+) -> None:
+    old = [structs.replace(SEND, target=f"old/{number}", outcome="ok") for number in range(600)]
+    young = [structs.replace(SEND, target=f"young/{number}", outcome="ok") for number in range(3)]
+    await store.add_to_audit(old)
+    assert await store.purge_audit(DAY) == 0
+    home.shift_clock(DAY)
+    await store.add_to_audit(young)
+    # Nothing is a whole day old yet but what came before the clock was moved.
+    steps = []
+    while purged_now := await store.purge_audit(DAY - 60_000):
+        steps.append(purged_now)
+    assert sum(steps) == 600
+    assert len(steps) > 1, "no step takes them all"
+    assert await audited(store) == young
+    assert await store.purge_audit(DAY) == 0
+    await store.add_to_audit(young)
+    assert await audited(store) == young * 2
+
+
+async def test_nothing_that_is_still_to_be_kept_can_be_deleted_or_changed(
+    store: SqliteStore, home: SqliteHome
+) -> None:
+    await store.add_to_audit([SEND])
+    home.shift_clock(DAY)
+    await store.add_to_audit([CANCEL])
+    assert await store.purge_audit(DAY // 2) == 1
+    with closing(sqlite3.connect(home.path, timeout=10, isolation_level=None)) as connection:
+        for statement in (
+            "DELETE FROM audit",
+            "UPDATE audit SET at = 0",
+            "DELETE FROM audit_horizon",
+            "UPDATE audit_horizon SET kept_since = 0",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="audit"):
+                connection.execute(statement)
+    assert await audited(store) == [CANCEL]
+
+
+async def test_a_row_from_before_the_clock_was_set_back_waits_for_its_time(
+    store: SqliteStore, home: SqliteHome
+) -> None:
+    await store.add_to_audit([SEND])
+    home.shift_clock(-2 * DAY)
+    await store.add_to_audit([CANCEL])
+    home.shift_clock(2 * DAY)
+    assert await store.purge_audit(DAY) == 0
+    home.shift_clock(DAY + 1)
+    assert await store.purge_audit(DAY) == 2

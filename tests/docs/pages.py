@@ -225,6 +225,12 @@ def limits_part() -> str:
             "`retention`",
             "it is purged: 404 `TASK_NOT_FOUND`",
         ],
+        [
+            "an entry of the audit is kept",
+            f"{config.seconds(config.Retention().audit, 'a limit') / 86400:g} days",
+            "`retention.audit`",
+            "it is deleted",
+        ],
         ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
         [
             "runs of all agents at a time",

@@ -83,6 +83,7 @@ KEYS: Mapping[str, str] = {
     "retention.failed": "The same for tasks that ended FAILED.",
     "retention.canceled": "The same for tasks that ended CANCELED.",
     "retention.rejected": "The same for tasks that ended REJECTED.",
+    "retention.audit": 'How long the audit is kept, from what was done on: at least `"1m"`, or `"never"` to keep all.',
     "agents.ID.python": "What to serve: `module:attribute` or `file.py:attribute`. Needed.",
     "agents.ID.default": "Whether the agent's card also stands at `/.well-known/agent-card.json`. One agent at most.",
     "agents.ID.versions": "Protocol versions to serve the agent in: `1.0`, `0.3`. Others are refused by name.",

@@ -1,7 +1,9 @@
 """The audit of a running server: what was sent, cancelled and denied, by whom and from where, and nothing else."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +243,21 @@ def test_what_was_denied_just_before_the_end_is_there(tmp_path: Path, client: ht
         call(Sender(client, server), "bad", "GET", "/agents/ours/tasks")
         assert server.terminate() == 0
         assert [row["outcome"] for row in export(server)] == ["UNAUTHENTICATED"]
+
+
+def test_what_is_older_than_its_retention_goes_and_what_came_since_stays(
+    tmp_path: Path, client: httpx2.Client
+) -> None:
+    short = '[engine]\nsweep = "200ms"\n[retention]\naudit = "1m"\n'
+    with started(tmp_path, short + AGENTS + TENANTS) as server:
+        sender = Sender(client, server)
+        call(sender, FULL, "POST", "/agents/demo/message:send", message(TEXT, "old"))
+        assert [row["action"] for row in export(server)] == ["SendMessage"]
+        with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10, isolation_level=None)) as clock:
+            clock.execute("UPDATE clock SET offset_ms = offset_ms + 120000")
+        until(lambda: not export(server), what="the old row is gone", every=0.3)
+        call(sender, FULL, "POST", "/agents/demo/message:send", message(TEXT, "new"))
+        (row,) = export(server)
+        assert (row["action"], row["id"]) == ("SendMessage", 2)
+        task = sender.rows.query("SELECT count(*) FROM task")
+        assert task == [(2,)], "what the audit told of is still there"

@@ -67,6 +67,7 @@ def test_every_key_is_read() -> None:
                 "failed": "90d",
                 "canceled": "never",
                 "rejected": "2d",
+                "audit": "400d",
             },
             "agents": {
                 "demo": {
@@ -105,7 +106,7 @@ def test_every_key_is_read() -> None:
     assert config.limits.allowance == Allowance(rate=Bound(tenant=600), stored=Bound(principal=50))
     assert (config.server.listen, config.limits.body) == ("[::1]:0", 1024)
     assert config.server.cors_origins == ("https://app.example", "http://localhost:3000")
-    assert config.retention == Retention("1h", "1m", "90d", "never", "2d")
+    assert config.retention == Retention("1h", "1m", "90d", "never", "2d", "400d")
     assert config.agents["demo"] == AgentTable(
         "m:a",
         True,

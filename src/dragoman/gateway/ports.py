@@ -21,9 +21,8 @@ from dragoman.model import (
     TaskPage,
     TaskState,
 )
-from dragoman.model.card import Capabilities, Skill
 from dragoman.model.allowance import Allowance
-from dragoman.model.card import Capabilities
+from dragoman.model.card import Capabilities, Skill
 from dragoman.model.payload import ABSENT
 
 

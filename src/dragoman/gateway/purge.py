@@ -1,4 +1,4 @@
-"""Purging in the background: round after round over the store, so slowly that nobody notices."""
+"""Purging in the background, of tasks and of the audit: round after round, so slowly that nobody notices."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 
 from dragoman.gateway.ports import TaskStore
+from dragoman.gateway.tenants import TenantStore
 from dragoman.model import TaskState
 
 _LOG = logging.getLogger("dragoman.purge")
@@ -70,3 +71,39 @@ class Purger:
         if tasks:
             _LOG.info("tasks purged because their time was over: %d", tasks)
         return busy
+
+
+class AuditPurger:
+    """Deletes what the audit tells of longer ago than an age. Lives on the serving loop."""
+
+    def __init__(self, store: TenantStore, age: int, *, every: float) -> None:
+        """Prepare a purger of the audit in `store`: `age` is in milliseconds, `every` seconds between two rounds."""
+        self._store = store
+        self._age = age
+        self._every = every
+
+    async def run(self) -> None:
+        """Purge until cancelled."""
+        while True:
+            try:
+                await self.round()
+            except Exception as error:  # the next round must come, whatever became of this one
+                _LOG.warning("a round of purging the audit failed: %s", type(error).__name__)
+            await asyncio.sleep(self._every)
+
+    async def round(self) -> None:
+        """Delete everything that is too old now.
+
+        Raises:
+            Unavailable: the store cannot do its work just now.
+        """
+        entries = 0
+        while True:
+            began = time.monotonic()
+            purged = await self._store.purge_audit(self._age)
+            if not purged:
+                break
+            entries += purged
+            await asyncio.sleep(min((time.monotonic() - began) * STEP_REST, LONGEST_REST))
+        if entries:
+            _LOG.info("entries of the audit purged because their time was over: %d", entries)
