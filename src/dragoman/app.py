@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 import uvloop
 from msgspec import structs
@@ -24,6 +25,7 @@ from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import JWKS_PATH, FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.bindings.hosted import HostedSurface
+from dragoman.bindings.hosts import KnownHosts
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.callers import declared, registry_of, verifier_of
 from dragoman.cards import CardFile
@@ -36,9 +38,9 @@ from dragoman.config import (
     AgentTable,
     Config,
     ConfigError,
+    Server,
     durations,
     host_and_port,
-    is_loopback,
     seconds,
 )
 from dragoman.engines import EmbeddedEngine
@@ -52,6 +54,8 @@ from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Failures, Gate, Keeper
 from dragoman.model import AgentInterface, Received, Resumed, Scope, TaskState, Used
 from dragoman.model.errors import Unavailable
+from dragoman.protocol.forwarded import networks_of
+from dragoman.protocol.hosts import is_loopback
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import Deployment, ProtocolSpec
@@ -288,7 +292,17 @@ class Service:
             apply=self._apply,
         )
         pipeline = Pipeline(
-            gateway, directory, gate, fixed, metrics, log, surface, approvals, self._admin, self._trail
+            gateway,
+            directory,
+            gate,
+            fixed,
+            metrics,
+            log,
+            surface,
+            approvals,
+            self._admin,
+            self._trail,
+            KnownHosts(_hosts(config.server)),
         )
         origins = config.server.cors_origins
         self.asgi = AsgiApp(
@@ -296,6 +310,7 @@ class Service:
             body_limit=config.limits.body,
             base_path=config.server.base_path,
             body_seconds=seconds(config.limits.body_time, "limits.body_time"),
+            proxies=networks_of(config.server.trusted_proxies),
         )
 
         was_open = gate.is_open
@@ -485,6 +500,12 @@ def _descriptions(directory: Directory, base_url: str) -> dict[str, CardFile]:
             body = spec.describe(Deployment(base_url, agents, __version__))
             documents[version] = CardFile(body, now)
     return documents
+
+
+def _hosts(server: Server) -> list[str]:
+    """Return the names that a server answers to, beside those of this machine."""
+    public = urlsplit(server.public_url).hostname
+    return [*server.hosts, *([public] if public else [])]
 
 
 def _versions(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec]) -> dict[str, ProtocolSpec]:

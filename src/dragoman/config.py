@@ -4,7 +4,6 @@ Every key that this build knows is a field below; anything else is refused with 
 """
 
 import copy
-import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,8 @@ from msgspec import Struct
 from dragoman.cards.settings import SigningTable, flaw
 from dragoman.model.allowance import LARGEST, Allowance, Bound
 from dragoman.model.principal import FEATURES, RESERVED, is_name
+from dragoman.protocol.forwarded import networks_of
+from dragoman.protocol.hosts import is_host, is_loopback
 from dragoman.tables import TableError, check_names, check_table, convert, from_environment, table_at
 
 FOREVER = "never"
@@ -43,13 +44,17 @@ class ConfigError(Exception):
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """`[server]`: where the server listens and what it is called outside.
 
-    `cors_origins` are the origins whose pages may call it from a browser; `*` alone is every page.
+    `cors_origins` are the origins whose pages may call it from a browser; `*` alone is every page. `hosts` are names
+    that it answers to beside its own, where it asks nobody who they are. `trusted_proxies` are addresses and networks
+    of proxies whose word counts for where a request comes from.
     """
 
     listen: str = "127.0.0.1:8080"
     public_url: str = ""
     base_path: str = ""
     cors_origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     drain: str = "30s"
 
 
@@ -348,14 +353,6 @@ def host_and_port(text: str) -> tuple[str, int]:
     return form[1].strip("[]"), int(form[2])
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host name or address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _check_tenants(tenants: Any, source: str) -> None:
     """Make sure that what `[tenants]` holds has the right names and types, however deep."""
     if not isinstance(tenants, Mapping):
@@ -413,6 +410,17 @@ def _check_server(server: Server) -> None:
     if server.base_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", server.base_path):
         raise ConfigError("server.base_path must look like /a/b: a slash first and none at the end")
     _check_origins(server.cors_origins)
+    for host in server.hosts:
+        if not is_host(host):
+            raise ConfigError(
+                f'server.hosts: "{host}" is no host; write a name in lower case or an address, without a port'
+            )
+    try:
+        networks_of(server.trusted_proxies)
+    except ValueError as error:
+        raise ConfigError(
+            f"server.trusted_proxies: {error}; write an address or a network, such as 10.0.0.0/8"
+        ) from error
 
 
 def _check_engine(engine: Engine) -> None:

@@ -18,7 +18,8 @@ from dragoman.agents import Agent
 from dragoman.app import Service, check_listen, conformance_agents, database_path, load_agents
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.callers import without_tenant
-from dragoman.config import Config, ConfigError, is_loopback
+from dragoman.config import Config, ConfigError
+from dragoman.protocol.hosts import is_loopback
 from dragoman.stores.sqlite import StoreBusy
 from dragoman.telemetry.logs import LogSink
 

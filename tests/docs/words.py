@@ -15,6 +15,14 @@ KEYS: Mapping[str, str] = {
     "server.public_url": "The origin that cards say, without a path. If empty, the one that is listened at.",
     "server.base_path": "A path such as `/a2a` that everything stands below, also in cards.",
     "server.cors_origins": "Origins whose pages may call from a browser. `*` alone means every page.",
+    "server.hosts": (
+        "Names that a server without tenants answers to, beside `localhost`, `127.0.0.1` and `[::1]` and the host of "
+        "`public_url`. Requests to others are refused: a web page may have sent them."
+    ),
+    "server.trusted_proxies": (
+        "Addresses and networks of proxies that are believed where a request comes from (`X-Forwarded-For`, "
+        "`Forwarded`)."
+    ),
     "server.drain": "How long handlers may take to end when the server stops.",
     "store.url": "`sqlite:///PATH`, the file that tasks are kept in. If empty, `dragoman.db` in the data folder.",
     "engine.kind": "What executes runs. Only `embedded`: this process.",
@@ -140,6 +148,7 @@ REMEDIES: Mapping[str, str] = {
     "ResultTooLarge": "Ask for less history, or for fewer tasks.",
     "ArtifactUnverified": "Tell the operator: the store was changed by something else than the server.",
     "AgentNotFound": "Check the agent's id in the URL. `dragoman agents` lists those that are served.",
+    "Misdirected": "Call the server by `localhost` or `127.0.0.1`. As its operator, name the host in `server.hosts`.",
     "MethodNotAllowed": "Use a method that `Allow` names.",
     "NotAcceptable": "Accept `application/json`, or `text/event-stream` for a stream.",
     "RequestTimeout": "Send the body again, whole.",

@@ -62,7 +62,7 @@ class Request:
 
     def text(self, *, length: int | None = None) -> bytes:
         """The request as HTTP/1.1 puts it on the wire; `length` is a Content-Length that may be a lie."""
-        lines = [f"{self.method} {self.target} HTTP/1.1", "host: test"]
+        lines = [f"{self.method} {self.target} HTTP/1.1", "host: localhost"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         body = self.body or b""
         if self.body is not None or length is not None:

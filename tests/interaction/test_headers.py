@@ -47,7 +47,7 @@ def test_a_large_header_is_read_or_refused_but_never_a_fault(
 @covers("headers.huge")
 def test_a_header_without_end_is_cut_off(socket: Socket) -> None:
     """A megabyte is more than any proxy lets through; a server that goes on reading can be filled by one caller."""
-    socket.send(b"GET /agents/demo/tasks HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nX-Endless: ")
+    socket.send(b"GET /agents/demo/tasks HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nX-Endless: ")
     socket.send_what_is_taken(b"a" * 8 * 1024 * 1024)
     socket.send_what_is_taken(b"\r\n\r\n")
     reply = next(socket.replies(), None)
@@ -72,7 +72,7 @@ def test_forwarded_headers_and_host_change_nothing_in_the_card(http: HttpCaller)
     path = "/agents/demo/.well-known/agent-card.json"
     plain = http.deliver(Request("GET", path, READY))
     lies = {
-        "Host": "evil.example",
+        "Host": "localhost:1",
         "X-Forwarded-Host": "evil.example",
         "X-Forwarded-Proto": "https",
         "X-Forwarded-Prefix": "/evil",

@@ -32,6 +32,7 @@ NEEDS: Mapping[str, str] = MappingProxyType(
 UNAUTHENTICATED = Refusal("UNAUTHENTICATED", 401, "UNAUTHENTICATED", -32000, transport=True)
 FORBIDDEN = Refusal("INSUFFICIENT_SCOPE", 403, "PERMISSION_DENIED", -32000, transport=True)
 RATE_LIMITED = Refusal("RATE_LIMITED", 429, "RESOURCE_EXHAUSTED", -32000, transport=True)
+MISDIRECTED = Refusal("MISDIRECTED_REQUEST", 421, "PERMISSION_DENIED", -32000, transport=True)
 UNAVAILABLE = Refusal("UNAVAILABLE", 503, "UNAVAILABLE", -32000, transport=True)
 
 CHALLENGE = 'Bearer realm="dragoman"'
@@ -42,6 +43,7 @@ OLD_NAMES: Mapping[str, str] = MappingProxyType(
         "UNAUTHENTICATED": "UnauthenticatedError",
         "INSUFFICIENT_SCOPE": "ForbiddenError",
         "RATE_LIMITED": "RateLimitedError",
+        "MISDIRECTED_REQUEST": "MisdirectedRequestError",
         "UNAVAILABLE": "UnavailableError",
         "AGENT_NOT_FOUND": "AgentNotFoundError",
         "TASK_NOT_FOUND": "TaskNotFoundError",

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx2
 import pytest
 
+from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.security.conftest import AGENTS, BOB, FULL, TENANTS, Sender, started
 from tests.security.surfaces import RATE_LIMITED, SURFACES, UNAUTHENTICATED, Surface, reason, refused
@@ -101,3 +103,56 @@ def test_one_address_is_not_another(address: Sender, server: ServerProcess) -> N
     with httpx2.Client(timeout=20, trust_env=False) as client:
         other = Sender(client, server)
         assert reason(SURFACES[0], other.send(SURFACES[0].ask("GetTask", token=FULL))) == "TASK_NOT_FOUND"
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server behind proxies at 127.0.4.x and 10.x.x.x that bears few failures."""
+    config = '[server]\ntrusted_proxies = ["127.0.4.0/24", "10.0.0.0/8"]\n'
+    config += f"[limits]\nfailed_auth = {BURST}\n{AGENTS}{TENANTS}"
+    with started(tmp_path_factory.mktemp("proxied"), config) as running:
+        yield running
+
+
+@contextmanager
+def by(server: ServerProcess, local: str) -> Iterator[Sender]:
+    """A sender with this address."""
+    transport = httpx2.HTTPTransport(local_address=local)
+    with httpx2.Client(transport=transport, timeout=20, trust_env=False) as client:
+        yield Sender(client, server)
+
+
+def told(proxy: Sender, token: str = WRONG, **headers: str) -> str:
+    """The reason that a request passed on with these headers is refused with."""
+    asked = SURFACES[0].ask("GetTask", token=token).with_headers(**headers)
+    return reason(SURFACES[0], proxy.send(asked))
+
+
+@pytest.mark.parametrize("header", ["x_forwarded_for", "forwarded"])
+def test_behind_a_trusted_proxy_the_callers_have_addresses_of_their_own(
+    proxied: ServerProcess, header: str
+) -> None:
+    number = {"x_forwarded_for": 1, "forwarded": 2}[header]
+    say = "{}".format if header == "x_forwarded_for" else "for={}".format
+    bad, good = say(f"192.0.2.{number}"), say(f"192.0.2.{100 + number}")
+    with by(proxied, "127.0.4.1") as proxy:
+        for spoofed in range(BURST):
+            way = f"{say(f'198.51.100.{spoofed}')}, {bad}, {say('10.1.1.1')}"
+            assert told(proxy, **{header: way}) == "UNAUTHENTICATED"
+        assert told(proxy, **{header: bad}) == "RATE_LIMITED"
+        assert told(proxy, FULL, **{header: bad}) == "RATE_LIMITED"
+        assert told(proxy, FULL, **{header: good}) == "TASK_NOT_FOUND"
+
+    def logged() -> list[str]:
+        lines = [line for line in proxied.log_lines() if line.get("address") == f"192.0.2.{number}"]
+        return [line["outcome"] for line in lines]
+
+    expected = ["UNAUTHENTICATED"] * BURST + ["RATE_LIMITED"] * 2
+    until(lambda: logged() == expected, what="the log says where they came from")
+
+
+def test_nobody_but_a_trusted_proxy_has_another_address(proxied: ServerProcess) -> None:
+    with by(proxied, "127.0.5.1") as stranger:
+        for number in range(BURST):
+            assert told(stranger, x_forwarded_for=f"192.0.2.{200 + number}") == "UNAUTHENTICATED"
+        assert told(stranger, FULL, x_forwarded_for="192.0.2.222") == "RATE_LIMITED"

@@ -4,13 +4,14 @@ import asyncio
 import itertools
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 from typing import Any, Protocol
 
 from dragoman.bindings.exchange import RawRequest, Reply, StreamReply
 from dragoman.bindings.sse import FAREWELL
 from dragoman.model.errors import BodyTooLarge, RequestTimeout
+from dragoman.protocol.forwarded import Network, caller_of
 from dragoman.protocol.headers import Headers
 
 AsgiMessage = dict[str, Any]
@@ -36,7 +37,13 @@ class AsgiApp:
     """The server as an ASGI application."""
 
     def __init__(
-        self, handler: Handler, *, body_limit: int, base_path: str = "", body_seconds: float = BODY_SECONDS
+        self,
+        handler: Handler,
+        *,
+        body_limit: int,
+        base_path: str = "",
+        body_seconds: float = BODY_SECONDS,
+        proxies: Collection[Network] = (),
     ) -> None:
         """Prepare the application.
 
@@ -45,11 +52,13 @@ class AsgiApp:
             body_limit: bytes that a body may have.
             base_path: the path under which everything stands, without a final slash.
             body_seconds: seconds within which a body must be whole.
+            proxies: whose word counts for where a request comes from.
         """
         self._handler = handler
         self._body_limit = body_limit
         self._base_path = base_path
         self._body_seconds = body_seconds
+        self._proxies = proxies
         self._prefix = os.urandom(5).hex()
         self._numbers = itertools.count(1)
         self._streams: set[asyncio.Task[Any] | None] = set()
@@ -60,6 +69,9 @@ class AsgiApp:
         if scope["type"] != "http":
             return
         headers = Headers(scope["headers"])
+        address = scope["client"][0] if scope.get("client") else ""
+        if self._proxies:
+            address = caller_of(address, headers, self._proxies)
         caller = _Connection(receive, self._body_limit, self._body_seconds)
         request = RawRequest(
             scope["method"],
@@ -68,7 +80,7 @@ class AsgiApp:
             headers,
             self._request_id(headers),
             caller.read,
-            scope["client"][0] if scope.get("client") else "",
+            address,
         )
         try:
             reply = await self._handler.handle(request)

@@ -133,10 +133,12 @@ class Exchange:
         agent, operation, task_id, route: what was called, as far as it came.
         outcome: "ok" or the reason of the error.
         flaw: what was wrong with the credential, which only the log line says.
+        address: where a request came from that was refused for who sent it, for the log line.
         excess: why the request is one too many, if it is.
     """
 
     __slots__ = (
+        "address",
         "agent",
         "excess",
         "flaw",
@@ -161,6 +163,7 @@ class Exchange:
         self.route = ""
         self.outcome = "ok"
         self.flaw = ""
+        self.address = ""
         self.excess: RateLimited | None = None
 
     @property

@@ -26,6 +26,7 @@ from dragoman.bindings.fixed import CARD_PATH, JWKS_PATH, FixedEndpoints, kept
 from dragoman.bindings.forms import HttpForm
 from dragoman.bindings.hosted import PREFIX as HOSTED
 from dragoman.bindings.hosted import HostedSurface
+from dragoman.bindings.hosts import KnownHosts
 from dragoman.bindings.http import Decoded, HttpBinding
 from dragoman.bindings.jsonrpc import JsonRpcBinding
 from dragoman.bindings.retired import retired
@@ -37,9 +38,11 @@ from dragoman.gateway.extensions import activated
 from dragoman.model import Principal, Scope, Task, TaskPage
 from dragoman.model.errors import (
     DragomanError,
+    Forbidden,
     InternalError,
     MethodNotFound,
     NotAcceptable,
+    RateLimited,
     Unauthenticated,
 )
 from dragoman.model.operation import SubscribeToTask
@@ -79,12 +82,14 @@ class Pipeline:
         approvals: ApprovalSurface | None = None,
         admin: Surface | None = None,
         audit: Audit | None = None,
+        hosts: KnownHosts | None = None,
     ) -> None:
         self._gateway = gateway
         self._hosted = hosted
         self._approvals = approvals
         self._admin = admin
         self._audit = audit
+        self._hosts = hosts
         self._directory = directory
         self._gate = gate
         self._fixed = fixed
@@ -139,7 +144,7 @@ class Pipeline:
             "version": exchange.version,
             "outcome": exchange.outcome,
         }
-        for name in ("operation", "agent", "tenant", "task_id", "flaw"):
+        for name in ("operation", "agent", "tenant", "task_id", "flaw", "address"):
             value = getattr(exchange, name)
             if value:
                 line[name] = value
@@ -148,9 +153,11 @@ class Pipeline:
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path
         if self._hosted is not None and path.startswith(HOSTED):
+            self._check_host(exchange)
             asked = await self._hosted.serve(exchange)
             return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
         if not path.startswith(_AGENTS):
+            self._check_host(exchange)
             gone = retired(exchange) if self._hosted is not None else None
             other = gone or (await self._approvals.serve(exchange) if self._approvals is not None else None)
             if other is None and self._admin is not None:
@@ -165,8 +172,10 @@ class Pipeline:
         rest = slash + rest
         exchange.route = "/agents/{agent}"
         if rest == CARD_PATH:
+            self._check_host(exchange)
             return self._fixed.card(exchange, agent_id)
         if rest == JWKS_PATH and self._fixed.jwks is not None and agent_id in self._directory.agents:
+            self._check_host(exchange)
             return self._fixed.keys(exchange, self._fixed.jwks)
         if rest in ("/rpc", "/rpc/"):
             exchange.route = "/agents/{agent}/rpc"
@@ -176,6 +185,7 @@ class Pipeline:
         else:
             version, dialect = self._http.negotiate(exchange, agent_id, rest)
             if self._is_card(agent_id, rest[len(dialect.mount) :], dialect):
+                self._check_host(exchange)
                 return self._fixed.card_of(exchange, agent_id, version)
             principal = await self._identify(exchange, agent_id)
             decoded = await self._http.decode(exchange, agent_id, rest, version, dialect, principal)
@@ -192,6 +202,7 @@ class Pipeline:
 
     async def _identify(self, exchange: Exchange, agent_id: str) -> Principal:
         """Return who calls an agent, which may not be there: then a caller without a credential is not told so."""
+        self._check_host(exchange)
         request = exchange.request
         agent = self._directory.agents.get(agent_id)
         principal = await self._gate.identify(
@@ -203,6 +214,11 @@ class Pipeline:
         exchange.principal = principal
         exchange.excess = self._gate.draw(principal)
         return principal
+
+    def _check_host(self, exchange: Exchange) -> None:
+        """Refuse what came under a name that is not ours, where nothing else tells who asks. See `hosts`."""
+        if self._hosts is not None and self._gate.is_open:
+            self._hosts.check(exchange.request.headers)
 
     async def _perform(
         self, exchange: Exchange, decoded: Decoded, principal: Principal
@@ -313,6 +329,8 @@ class Pipeline:
             entry = refusal_of(exchange, error, self._directory.agents)
             if entry is not None:
                 self._audit.note(entry)
+        if isinstance(error, Unauthenticated | Forbidden | RateLimited):
+            exchange.address = exchange.request.address
         if isinstance(error, Unauthenticated):
             exchange.flaw = error.flaw
         return exchange.form.failure(error)

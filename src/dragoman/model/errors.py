@@ -23,6 +23,7 @@
     │   ├── RateLimited
     │   │   └── ObserverLimit
     │   ├── AgentNotFound
+    │   ├── Misdirected                     meant for another host
     │   ├── MethodNotAllowed
     │   ├── NotAcceptable
     │   ├── RequestTimeout
@@ -241,6 +242,12 @@ class AgentNotFound(TransportError):
     """There is no such agent here, or it is not the caller's to know."""
 
     reason = "AGENT_NOT_FOUND"
+
+
+class Misdirected(TransportError):
+    """The request is meant for another host than this one."""
+
+    reason = "MISDIRECTED_REQUEST"
 
 
 class MethodNotAllowed(TransportError):

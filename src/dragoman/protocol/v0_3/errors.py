@@ -53,6 +53,7 @@ TABLE: Mapping[type[DragomanError], Known] = MappingProxyType(
         errors.ObserverLimit: Known("ObserverLimitError", -32000, 429),
         errors.RateLimited: Known("RateLimitedError", -32000, 429),
         errors.AgentNotFound: Known("AgentNotFoundError", -32000, 404),
+        errors.Misdirected: Known("MisdirectedRequestError", -32000, 421),
         errors.MethodNotAllowed: Known("MethodNotAllowedError", -32000, 405),
         errors.NotAcceptable: Known("NotAcceptableError", -32000, 406),
         errors.RequestTimeout: Known("RequestTimeoutError", -32000, 408),

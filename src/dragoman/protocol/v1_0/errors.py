@@ -46,6 +46,7 @@ TABLE: Mapping[type[DragomanError], Codes] = MappingProxyType(
         errors.ObserverLimit: Codes(-32000, 429, "RESOURCE_EXHAUSTED"),
         errors.RateLimited: Codes(-32000, 429, "RESOURCE_EXHAUSTED"),
         errors.AgentNotFound: Codes(-32000, 404, "NOT_FOUND"),
+        errors.Misdirected: Codes(-32000, 421, "PERMISSION_DENIED"),
         errors.MethodNotAllowed: Codes(-32000, 405, "UNIMPLEMENTED"),
         errors.NotAcceptable: Codes(-32000, 406, "INVALID_ARGUMENT"),
         errors.RequestTimeout: Codes(-32000, 408, "DEADLINE_EXCEEDED"),

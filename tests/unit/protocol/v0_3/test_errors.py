@@ -40,6 +40,7 @@ EXPECTED = {
     "ResultTooLarge": ("ResultTooLargeError", -32603, 500),
     "ArtifactUnverified": ("ArtifactUnverifiedError", -32603, 500),
     "AgentNotFound": ("AgentNotFoundError", -32000, 404),
+    "Misdirected": ("MisdirectedRequestError", -32000, 421),
     "MethodNotAllowed": ("MethodNotAllowedError", -32000, 405),
     "NotAcceptable": ("NotAcceptableError", -32000, 406),
     "RequestTimeout": ("RequestTimeoutError", -32000, 408),

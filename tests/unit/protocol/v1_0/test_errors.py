@@ -44,6 +44,7 @@ EXPECTED = {
     "ResultTooLarge": (-32603, 500, "INTERNAL", "RESULT_TOO_LARGE"),
     "ArtifactUnverified": (-32603, 500, "DATA_LOSS", "ARTIFACT_UNVERIFIED"),
     "AgentNotFound": (-32000, 404, "NOT_FOUND", "AGENT_NOT_FOUND"),
+    "Misdirected": (-32000, 421, "PERMISSION_DENIED", "MISDIRECTED_REQUEST"),
     "MethodNotAllowed": (-32000, 405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"),
     "NotAcceptable": (-32000, 406, "INVALID_ARGUMENT", "NOT_ACCEPTABLE"),
     "RequestTimeout": (-32000, 408, "DEADLINE_EXCEEDED", "REQUEST_TIMEOUT"),
