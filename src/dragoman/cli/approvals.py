@@ -4,12 +4,12 @@ Over HTTP and not on the store, because a decision is somebody's: the token says
 """
 
 import json
-import os
 import sys
 from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.credentials import VARIABLE, credential
 from dragoman.cli.output import print_table, tame
 from dragoman.cli.settings import JsonOption, refuse
 
@@ -124,24 +124,22 @@ def _open(url: str) -> list[dict[str, Any]]:
 def _call(method: str, url: str, rest: str, document: dict[str, Any] | None = None) -> Any:
     import httpx2
 
-    token = os.environ.get("DRAGOMAN_API_KEY", "").strip()
-    if not token.isascii():
-        refuse("DRAGOMAN_API_KEY holds something that is no token")
     place = f"{url.rstrip('/')}/v1/a2a/approvals{rest}"
+    shown = credential(None, url, anywhere=True)
     try:
         reply = httpx2.request(
             method,
             place,
             json=document,
-            headers={"Authorization": f"Bearer {token}"} if token else {},
+            headers=shown,
             timeout=SECONDS,
             trust_env=False,
         )
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         refuse(f"{place} cannot be reached: {error}. Is the server running?", 1)
     if reply.status_code != 200:
-        hint = "; DRAGOMAN_API_KEY holds no token" if reply.status_code == 401 and not token else ""
-        refuse(f"{place} answered {reply.status_code}: {_reason(reply.text)}{hint}", 1)
+        missing = f"; {VARIABLE} holds no token" if reply.status_code == 401 and not shown else ""
+        refuse(f"{place} answered {reply.status_code}: {_reason(reply.text)}{missing}", 1)
     return reply.json()
 
 

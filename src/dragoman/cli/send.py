@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.credentials import TokenEnvOption, credential, hint
 from dragoman.cli.settings import JsonOption, refuse
 
 _HEADERS = {"A2A-Version": "1.0"}
@@ -30,9 +31,13 @@ def send(
     task: Annotated[
         str | None, typer.Option("--task", "-t", help="The task to add to, such as one that asks something.")
     ] = None,
+    token_env: TokenEnvOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a message to an agent and print its answer."""
+    """Send a message to an agent and print its answer.
+
+    The token in DRAGOMAN_API_KEY is shown to agents on this machine; name it with --token-env for others.
+    """
     import httpx2
 
     from dragoman.model.ids import new_id
@@ -44,20 +49,21 @@ def send(
         "parts": _parts(text or [], file or []),
         **({"taskId": task} if task else {}),
     }
+    shown = credential(token_env, base)
     try:
-        with httpx2.Client(headers=_HEADERS, timeout=120.0, trust_env=False) as client:
+        with httpx2.Client(headers=_HEADERS | shown, timeout=120.0, trust_env=False) as client:
             if stream:
                 with client.stream(
                     "POST", f"{base.rstrip('/')}/message:stream", json={"message": message}
                 ) as reply:
                     if reply.status_code != 200:
                         reply.read()
-                        _fail(reply.status_code, reply.text)
+                        _fail(reply.status_code, reply.text, shown)
                     code = _show_stream(reply.iter_lines(), as_json)
             else:
                 whole = client.post(f"{base.rstrip('/')}/message:send", json={"message": message})
                 if whole.status_code != 200:
-                    _fail(whole.status_code, whole.text)
+                    _fail(whole.status_code, whole.text, shown)
                 code = _show(whole.json(), as_json)
     except httpx2.TimeoutException:
         refuse(f"no answer from {base} in time; ask again with --message-id {message['messageId']}", 1)
@@ -90,12 +96,12 @@ def _parts(text: list[str], files: list[Path]) -> list[dict[str, Any]]:
     return parts
 
 
-def _fail(status: int, body: str) -> None:
+def _fail(status: int, body: str, shown: dict[str, str]) -> None:
     try:
         message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):
         message = body[:200] or "no reason given"
-    refuse(f"the agent's server answered {status}: {message}", 1)
+    refuse(f"the agent's server answered {status}: {message}{hint(status, shown)}", 1)
 
 
 def _show(answer: dict[str, Any], as_json: bool) -> int:
