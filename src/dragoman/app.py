@@ -27,7 +27,7 @@ from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.hosts import KnownHosts
 from dragoman.bindings.pipeline import Pipeline
-from dragoman.callers import declared, registry_of, verifier_of
+from dragoman.callers import declared, registry_of, verifier_of, without_tenant
 from dragoman.cards import CardFile
 from dragoman.cards.build import JSON_RPC, Signers, combined, interfaces, pure, signed
 from dragoman.cards.keyfile import NAME as KEY_FILE
@@ -168,6 +168,19 @@ def check_listen(config: Config, data: Path) -> tuple[str, int]:
             "on 127.0.0.1"
         )
     return host, port
+
+
+def check_tenants(config: Config, data: Path) -> None:
+    """Make sure that the tenants are there, in the configuration or the store, that it asks for.
+
+    Raises:
+        ConfigError: one is in neither, so that nobody could call what is for it.
+        StoreError: the store cannot be asked.
+    """
+    if without_tenant(config, config.tenants):
+        lacking = without_tenant(config, {*config.tenants, *kept_tenants(database_path(config, data))})
+        if lacking:
+            raise ConfigError("; ".join(lacking))
 
 
 def check_agents(config: Config, agents: Sequence[Agent]) -> None:

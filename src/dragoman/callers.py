@@ -1,6 +1,7 @@
 """Who may call, as far as the configuration says: names, tokens from where it says that they are, and an issuer's."""
 
-from collections.abc import Collection, Mapping
+import stat
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from dragoman import __version__
@@ -61,38 +62,81 @@ def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
         ConfigError: a token is missing, too short, or given twice.
     """
     tokens: dict[bytes, Credential] = {}
+    for place, owner, ref in _references(config):
+        hashed = hash_token(_token(ref, place, environment))
+        if hashed in tokens:
+            raise ConfigError(f"{place}: this token is in the configuration already")
+        tokens[hashed] = Credential(place, Principal(*owner, rights_of(ref.scopes), place))
     workspaces: dict[tuple[str, str], tuple[str, ...]] = {}
     sources: dict[tuple[str, str], tuple[str, ...]] = {}
     for tenant, table in config.tenants.items():
         for name, who in table.principals.items():
             workspaces[tenant, name], sources[tenant, name] = who.workspaces, who.sources
-            for index, ref in enumerate(who.tokens):
-                place = f"tenants.{tenant}.principals.{name}.tokens[{index}]"
-                hashed = hash_token(_token(ref, place, environment))
-                if hashed in tokens:
-                    raise ConfigError(f"{place}: this token is in the configuration already")
-                tokens[hashed] = Credential(place, Principal(tenant, name, rights_of(ref.scopes), place))
     features = {name: table.features for name, table in config.tenants.items()}
     limits = {name: table.limits.limits() for name, table in config.tenants.items()}
     return Registry(features, tokens, workspaces, sources, limits)
 
 
+def unusable_tokens(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with the tokens of the configuration, each by its place, as `registry_of` would say it."""
+    flaws: list[str] = []
+    hashes: set[bytes] = set()
+    for place, _, ref in _references(config):
+        try:
+            hashed = hash_token(_token(ref, place, environment))
+        except ConfigError as error:
+            flaws.append(str(error))
+            continue
+        if hashed in hashes:
+            flaws.append(f"{place}: this token is in the configuration already")
+        hashes.add(hashed)
+    return flaws
+
+
+def exposed_tokens(config: Config) -> list[str]:
+    """Return what to tell an operator of files with tokens that anybody on the machine can read."""
+    return [
+        f"{place}: anybody on this machine can read {ref.file}; take that away with `chmod o= {ref.file}`"
+        for place, _, ref in _references(config)
+        if ref.file and _is_readable_by_all(Path(ref.file))
+    ]
+
+
+def _references(config: Config) -> Iterator[tuple[str, tuple[str, str], TokenRef]]:
+    """Yield every token of the configuration: its place, whose it is, and where it is."""
+    for tenant, table in config.tenants.items():
+        for name, who in table.principals.items():
+            for index, ref in enumerate(who.tokens):
+                yield f"tenants.{tenant}.principals.{name}.tokens[{index}]", (tenant, name), ref
+
+
 def _token(ref: TokenRef, place: str, environment: Mapping[str, str]) -> str:
     if ref.env:
-        token = environment.get(ref.env, "").strip()
-        where = f"the environment variable {ref.env}"
+        text, where = environment.get(ref.env), f"the environment variable {ref.env}"
+        if text is None:
+            raise ConfigError(f"{place}: {where} is not set; it should hold the token")
     else:
         where = ref.file
         try:
-            token = Path(ref.file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{place}: {ref.file} cannot be read: {error}") from error
+            text = Path(ref.file).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{place}: {ref.file} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{place}: {ref.file} holds no text in UTF-8") from error
+    token = text.strip()
     if len(token) < SHORTEST:
         raise ConfigError(
             f"{place}: {where} holds {'no token' if not token else 'a token that can be guessed'}; "
             f"a token has {SHORTEST} characters or more"
         )
     return token
+
+
+def _is_readable_by_all(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
 
 
 def verifier_of(oidc: Oidc) -> Verifier:

@@ -4,6 +4,7 @@ Every key that this build knows is a field below; anything else is refused with 
 """
 
 import copy
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from dragoman.cards.settings import SigningTable, flaw
 from dragoman.model.allowance import LARGEST, Allowance, Bound
-from dragoman.model.principal import FEATURES, RESERVED, is_name
+from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
 from dragoman.tables import TableError, check_names, check_table, convert, from_environment, table_at
@@ -531,9 +532,16 @@ def _check_tenant(name: str, tenant: TenantTable) -> None:
             raise ConfigError(f"tenants.{name}.features: {feature} is none; there is {', '.join(FEATURES)}")
     for who, principal in tenant.principals.items():
         for index, token in enumerate(principal.tokens):
+            place = f"tenants.{name}.principals.{who}.tokens[{index}]"
             if bool(token.env) == bool(token.file):
-                place = f"tenants.{name}.principals.{who}.tokens[{index}]"
                 raise ConfigError(f"{place} must have either env or file, which hold the token")
+            for scope in token.scopes:
+                if scope not in SCOPES:
+                    near = difflib.get_close_matches(scope, SCOPES, n=1, cutoff=0.5)
+                    hint = f"did you mean {near[0]}? " if near else ""
+                    raise ConfigError(
+                        f'{place}.scopes: "{scope}" is none; {hint}there are {", ".join(SCOPES)}'
+                    )
 
 
 def _check_origins(origins: tuple[str, ...]) -> None:

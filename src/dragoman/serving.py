@@ -15,9 +15,16 @@ from pathlib import Path
 import uvicorn
 
 from dragoman.agents import Agent
-from dragoman.app import Service, check_listen, conformance_agents, database_path, load_agents
+from dragoman.app import (
+    Service,
+    check_listen,
+    check_tenants,
+    conformance_agents,
+    database_path,
+    load_agents,
+)
 from dragoman.bindings.guarded import GuardedProtocol
-from dragoman.callers import without_tenant
+from dragoman.callers import exposed_tokens
 from dragoman.config import Config, ConfigError
 from dragoman.protocol.hosts import is_loopback
 from dragoman.stores.sqlite import StoreBusy
@@ -63,6 +70,7 @@ async def serve(
         ConfigError, AgentError, StoreError: it cannot start; the message says why.
     """
     host, port = check_listen(config, data)
+    check_tenants(config, data)
     agents = load_agents(config, files)
     beside = conformance_agents(config, agents) if conformance else []
     listener = _listen(host, port)
@@ -75,7 +83,7 @@ async def serve(
         await service.start()
         if service.gate.is_open and not is_loopback(host):
             raise ConfigError("the last tenant was removed while the server started; start it again")
-        for warning in without_tenant(config, service.gate.registry.tenants):
+        for warning in exposed_tokens(config):
             _LOG.warning("%s", warning)
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]

@@ -153,7 +153,10 @@ async def test_a_token_that_expires_ends_what_it_had_open(server: TenantServer) 
 async def test_the_first_tenant_closes_a_server_that_was_open_and_the_last_leaves_it_closed(
     tmp_path: Path,
 ) -> None:
-    with TenantServer(tmp_path / "data") as server:
+    # No agent is a tenant's: a server of one whose tenant is nowhere does not start.
+    demo = "dragoman.agents.demo:demo"
+    config = f'[agents.demo]\npython = "{demo}"\n[agents.free]\npython = "{demo}"\n'
+    with TenantServer(tmp_path / "data", config=config) as server:
         async with caller(server) as anybody, caller(server, "acme", "alice") as alice:
             card = (await anybody.http.get("/agents/free/.well-known/agent-card.json")).json()
             assert "securitySchemes" not in card

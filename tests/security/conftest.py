@@ -6,6 +6,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from dragoman.gateway.tenants import Token
+from dragoman.identity import hash_token
+from dragoman.stores.sqlite import administer
 from tests.harness.server import ServerProcess
 from tests.interaction.answers import Reply
 from tests.interaction.callers import HttpCaller, Request
@@ -28,7 +31,6 @@ SECRETS = {
     "ALICE_READ": READ,
     "ALICE_WRITE": WRITE,
     "ALICE_MUTE": MUTE,
-    "ALICE_LIKE": LIKE,
     "ALICE_ADMIN": ADMIN,
     "BOB": BOB,
     "CAROL": CAROL,
@@ -42,7 +44,6 @@ tokens = [
     { env = "ALICE_READ", scopes = ["ai:answer", "a2a:read"] },
     { env = "ALICE_WRITE", scopes = ["ai:answer", "a2a:delegate"] },
     { env = "ALICE_MUTE", scopes = ["a2a:*"] },
-    { env = "ALICE_LIKE", scopes = ["ai:answer", "a2a:readx", "A2A:READ", "*:*", " a2a:read", "a2a:delegate "] },
     { env = "ALICE_ADMIN", scopes = ["admin:*"] },
 ]
 [tenants.acme.principals.bob]
@@ -123,8 +124,17 @@ def client() -> Iterator[httpx2.Client]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server of two tenants, with as many failures as anybody likes."""
     folder = tmp_path_factory.mktemp("security")
-    with started(folder, SERVER + AGENTS + TENANTS) as running:
+    made = started(folder, SERVER + AGENTS + TENANTS)
+    add_look_alikes(made)
+    with made as running:
         yield running
+
+
+def add_look_alikes(server: ServerProcess) -> None:
+    """Give alice a token with scopes that are none: refused where tokens are made, but a store could hold them."""
+    scopes = ("ai:answer", "a2a:readx", "A2A:READ", "*:*", "a2a", "a2a:delegate\t")
+    like = Token(id="like", tenant="acme", principal="alice", scopes=scopes, note="", created_at=1)
+    administer(server.data / "dragoman.db", lambda book: book.add_token(like, hash_token(LIKE)))
 
 
 def started(folder: Path, config: str) -> ServerProcess:

@@ -11,7 +11,17 @@ import pytest
 
 from tests.durability.tenants import caller, message
 from tests.harness.server import ServerProcess
-from tests.security.conftest import ADMIN, AGENTS, FULL, LIKE, MUTE, SERVER, TENANTS, started
+from tests.security.conftest import (
+    ADMIN,
+    AGENTS,
+    FULL,
+    LIKE,
+    MUTE,
+    SERVER,
+    TENANTS,
+    add_look_alikes,
+    started,
+)
 
 BASE = "/v1/admin"
 PATHS = ("tenants", "tenants/acme", "tenants/nobody", "tokens", "agents", "runs", "audit", "no-such-path", "")
@@ -20,7 +30,9 @@ PATHS = ("tenants", "tenants/acme", "tenants/nobody", "tokens", "agents", "runs"
 @pytest.fixture(scope="module")
 def administered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server of its own, whose tenants are changed."""
-    with started(tmp_path_factory.mktemp("admin"), SERVER + AGENTS + TENANTS) as running:
+    made = started(tmp_path_factory.mktemp("admin"), SERVER + AGENTS + TENANTS)
+    add_look_alikes(made)
+    with made as running:
         yield running
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.app import check_listen
+from dragoman.app import check_listen, check_tenants
 from dragoman.callers import declared, registry_of, without_tenant
 from dragoman.config import Config, ConfigError, read_config
 from dragoman.gateway.tenants import Kind
@@ -13,6 +13,7 @@ from dragoman.model.principal import rights_of
 from dragoman.stores.sqlite import StoreError, administer
 
 TOKEN = "a-token-that-nobody-guesses"
+HOSTED = {"hosted": {"enabled": True}}
 
 
 def config(**more: object) -> Config:
@@ -62,10 +63,27 @@ def test_an_agent_whose_tenant_is_nowhere_is_told_of() -> None:
 
 
 def test_a_hosted_profile_without_any_tenant_is_told_of() -> None:
-    hosted = {"hosted": {"enabled": True}}
-    (warning,) = without_tenant(config(agents={}, tenants={}, **hosted), set())
+    (warning,) = without_tenant(config(agents={}, tenants={}, **HOSTED), set())
     assert warning.startswith("hosted.enabled: there is no tenant, so nobody can call hosted agents;")
-    assert without_tenant(config(agents={}, tenants={}, **hosted), {"acme"}) == []
+    assert without_tenant(config(agents={}, tenants={}, **HOSTED), {"acme"}) == []
+
+
+def test_a_server_is_refused_whose_tenants_are_neither_in_the_configuration_nor_in_its_store(
+    tmp_path: Path,
+) -> None:
+    for wanted, key in (
+        (config(), "agents.two.tenant"),
+        (config(agents={}, tenants={}, **HOSTED), "hosted.enabled"),
+    ):
+        with pytest.raises(ConfigError, match=key):
+            check_tenants(wanted, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    administer(tmp_path / "dragoman.db", lambda book: book.add_tenant("umbrella"))
+    check_tenants(config(), tmp_path)
+    check_tenants(config(agents={}, tenants={}, **HOSTED), tmp_path)
+    administer(tmp_path / "dragoman.db", lambda book: book.remove_tenant("umbrella"))
+    with pytest.raises(ConfigError, match="there is no tenant umbrella"):
+        check_tenants(config(), tmp_path)
 
 
 def test_others_may_reach_a_server_whose_tenants_are_kept_in_its_store(tmp_path: Path) -> None:

@@ -208,6 +208,14 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"server": {"trusted_proxies": ["proxy"]}}, "server.trusted_proxies: 'proxy'"),
         ({"server": {"trusted_proxies": ["10.0.0.1/8"]}}, "server.trusted_proxies: 10.0.0.1/8"),
         ({"limits": {"failed_auth": "20"}}, "limits.failed_auth"),
+        (
+            {"tenants": {"a": {"principals": {"b": {"tokens": [{"env": "E", "scopes": ["a2a:reed"]}]}}}}},
+            'tenants.a.principals.b.tokens[0].scopes: "a2a:reed" is none; did you mean a2a:read? there are ai:answer',
+        ),
+        (
+            {"tenants": {"a": {"principals": {"b": {"tokens": [{"env": "E", "scopes": ["*", " a2a:*"]}]}}}}},
+            'tenants.a.principals.b.tokens[0].scopes: " a2a:*" is none; did you mean a2a:*?',
+        ),
         ({"limits": {"rate": 60}}, "limits.rate"),
         ({"limits": {"rate": {"tenant": 0}}}, "limits.rate.tenant"),
         ({"limits": {"running": {"principal": -1}}}, "limits.running.principal"),

@@ -1,5 +1,6 @@
 """`dragoman check`: find out whether a configuration is right, without serving."""
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ def check(
 
     from dragoman import app
     from dragoman.agents import AgentError
-    from dragoman.callers import without_tenant
+    from dragoman.callers import exposed_tokens, unusable_tokens, without_tenant
     from dragoman.cards.keys import KeysError
     from dragoman.config import ConfigError
     from dragoman.stores.sqlite import StoreError, kept_tenants
@@ -30,6 +31,8 @@ def check(
         app.check_listen(settings, data)
         agents = app.load_agents(settings, files or [])
         app.check_agents(settings, agents)
+        if app.database_path(settings, data).is_file():
+            app.check_tenants(settings, data)
         kept = kept_tenants(app.database_path(settings, data))
         signing = _signing(app.signing_keys(settings, data), bool(settings.signing.key_file))
     except (ConfigError, AgentError) as error:
@@ -38,8 +41,12 @@ def check(
         refuse(f"the keys that sign cards: {error}")
     except StoreError as error:
         refuse(error, 1)
-    for warning in without_tenant(settings, {*settings.tenants, *kept}):
+    # A store that is not there yet may still get the tenants.
+    for warning in (*without_tenant(settings, {*settings.tenants, *kept}), *exposed_tokens(settings)):
         typer.echo(f"dragoman: {warning}", err=True)
+    flaws = unusable_tokens(settings, os.environ)
+    if flaws:
+        refuse("\ndragoman: ".join(flaws))
     if show:
         print(msgspec.json.format(msgspec.json.encode(settings)).decode())
         return
@@ -50,6 +57,9 @@ def check(
     print(f"cards: signed with {signing}")
     if settings.tenants:
         print(f"tenants: {', '.join(settings.tenants)}")
+        tokens = sum(len(who.tokens) for one in settings.tenants.values() for who in one.principals.values())
+        if tokens:
+            print(f"tokens: {tokens}, each found where the configuration says")
     oidc = settings.auth.oidc
     if oidc is not None:
         where = f"at {oidc.jwks_url}" if oidc.jwks_url else "found by its discovery document"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.paths import SOURCE
+from tests.harness.server import ServerDidNotStartError
 from tests.interaction.hosted.callers import TOKENS
-from tests.interaction.hosted.conftest import AGENTS, HOSTED, TENANTS
+from tests.interaction.hosted.conftest import AGENTS, HOSTED, TENANTS, prepared
 from tests.interaction.hosted.requirements import covers
 
 
@@ -56,6 +57,16 @@ def test_what_cannot_work_is_refused_by_its_key(tmp_path: Path, config: str, key
     said = checked(tmp_path, config + AGENTS + TENANTS)
     assert said.returncode == 2
     assert key in said.stderr, said.stderr
+
+
+@covers("profile.off")
+def test_a_server_does_not_start_with_a_profile_or_an_agent_that_nobody_can_call(tmp_path: Path) -> None:
+    ours = '[agents.demo]\npython = "dragoman.agents.demo:demo"\ntenant = "acme"\n'
+    for config, key in ((HOSTED, "hosted.enabled"), (ours, "agents.demo.tenant")):
+        server = prepared(tmp_path, config)
+        with pytest.raises(ServerDidNotStartError, match=f"dragoman: {key}: there is no tenant"):
+            server.start()
+        assert not server.data.exists(), "nothing was made"
 
 
 @covers("profile.off")

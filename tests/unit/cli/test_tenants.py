@@ -336,13 +336,55 @@ tenant = "toml"
 """
 
 
-def test_a_check_tells_of_agents_whose_tenant_is_nowhere(place: Place) -> None:
+def test_a_check_refuses_agents_whose_tenant_is_nowhere(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOM", "a-token-of-tom-that-nobody-guesses")
     place.config.write_text(CONFIG + AGENTS, encoding="utf-8")
     assert place.run("check").stderr == ""
     place.good("tenant", "remove", "acme", "--yes")
+    nowhere = "agents.one.tenant: there is no tenant acme, so nobody can call the agent;"
+    code, said = place.refused("check")
+    assert (code, said.startswith(nowhere)) == (2, True), "neither in the configuration nor in the store"
+    (place.data / "dragoman.db").unlink()
     told = place.run("check")
-    assert told.exit_code == 0
-    assert told.stderr.startswith(
-        "dragoman: agents.one.tenant: there is no tenant acme, so nobody can call the agent;"
-    )
+    assert told.exit_code == 0, "a store that is not there yet may get it"
+    assert told.stderr.startswith(f"dragoman: {nowhere}")
     assert told.stderr.count("\n") == 1
+
+
+def test_a_check_finds_every_token_that_is_not_there_and_prints_none(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, short = "a-token-that-nobody-guesses", "short-and-secret"
+    files = {"empty": "", "short": short, "good": good, "again": good, "open": "b" + good}
+    for name, text in files.items():
+        (place.folder / name).write_text(text, encoding="utf-8")
+        (place.folder / name).chmod(0o644 if name == "open" else 0o640)
+    references = ["missing", *files]
+    tokens = ", ".join(f'{{ file = "{place.folder}/{name}", scopes = ["*"] }}' for name in references)
+    tokens += ', { env = "UNSET", scopes = ["*"] }, { env = "BLANK", scopes = ["*"] }'
+    monkeypatch.setenv("BLANK", " ")
+    monkeypatch.delenv("UNSET", raising=False)
+    place.config.write_text(f"[tenants.toml.principals.tom]\ntokens = [{tokens}]\n", encoding="utf-8")
+    done = place.run("check")
+    assert (done.exit_code, done.stdout) == (2, "")
+    here = f"dragoman: tenants.toml.principals.tom.tokens[{{}}]: {place.folder}/"
+    assert done.stderr.splitlines() == [
+        f"{here.format(5)[: -len(str(place.folder)) - 1]}anybody on this machine can read {place.folder}/open; "
+        f"take that away with `chmod o= {place.folder}/open`",
+        f"{here.format(0)}missing cannot be read: No such file or directory",
+        f"{here.format(1)}empty holds no token; a token has 24 characters or more",
+        f"{here.format(2)}short holds a token that can be guessed; a token has 24 characters or more",
+        "dragoman: tenants.toml.principals.tom.tokens[4]: this token is in the configuration already",
+        "dragoman: tenants.toml.principals.tom.tokens[6]: the environment variable UNSET is not set; "
+        "it should hold the token",
+        "dragoman: tenants.toml.principals.tom.tokens[7]: the environment variable BLANK holds no token; "
+        "a token has 24 characters or more",
+    ]
+    assert not any(secret in done.stderr for secret in (good, short))
+
+
+def test_a_check_counts_the_tokens_that_are_there(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOM", "a-token-of-tom-that-nobody-guesses")
+    assert "tokens: 1, each found where the configuration says\n" in place.good("check")
