@@ -21,6 +21,7 @@ from dragoman.agents.load import load_attribute, load_file
 from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
+from dragoman.bindings.describing import Descriptions
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.fixed import JWKS_PATH, FixedEndpoints
 from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
@@ -280,9 +281,10 @@ class Service:
         gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers)
         directory = Directory(served(), versions, _default(config, agents))
         metrics = Metrics(versions, self._gauges)
-        fixed = FixedEndpoints(
-            directory, metrics, self._unready, _descriptions(directory, base_url), self._signing.public()
+        descriptions = Descriptions(
+            gate, directory.agents, lambda agents: _described(agents, versions, base_url)
         )
+        fixed = FixedEndpoints(directory, metrics, self._unready, descriptions, self._signing.public())
         newest = next(iter(versions))
         hosted_directory = Directory(served_hosted(), {newest: versions[newest]}, None)
         surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
@@ -503,14 +505,16 @@ def _served_hosted(
     return served
 
 
-def _descriptions(directory: Directory, base_url: str) -> dict[str, CardFile]:
-    """Return the OpenAPI document of each version that has one and in which an agent is served."""
+def _described(
+    agents: Sequence[ServedAgent], versions: Mapping[str, ProtocolSpec], base_url: str
+) -> dict[str, CardFile]:
+    """Return the OpenAPI document of each version that has one and in which any of these agents is served."""
     now = time.time()
     documents = {}
-    for version, spec in directory.versions.items():
-        agents = tuple(agent.id for agent in directory.agents.values() if version in agent.versions)
-        if spec.describe is not None and agents:
-            body = spec.describe(Deployment(base_url, agents, __version__))
+    for version, spec in versions.items():
+        served = tuple(agent.id for agent in agents if version in agent.versions)
+        if spec.describe is not None and served:
+            body = spec.describe(Deployment(base_url, served, __version__))
             documents[version] = CardFile(body, now)
     return documents
 

@@ -149,15 +149,22 @@ def error_kinds() -> list[type[errors.DragomanError]]:
 
 def errors_part() -> str:
     """Return one table for each branch of the error tree."""
-    titles = {
-        errors.A2AError: "Errors of the standard",
-        errors.RequestError: "The request is wrong",
-        errors.TransportError: "Refused before it was read as A2A",
-        errors.InternalError: "A fault of the server",
+    titles: Mapping[str, tuple[type[errors.DragomanError], ...]] = {
+        "Errors of the standard": (errors.A2AError,),
+        "The request is wrong": (errors.RequestError,),
+        "Refused before it was read as A2A": (errors.TransportError,),
+        "Approvals and administration": (
+            errors.ApprovalNotFound,
+            errors.ApprovalClosed,
+            errors.EntryNotFound,
+            errors.EntryConflict,
+        ),
+        "A result that cannot be shown": (errors.ResultTooLarge, errors.ArtifactUnverified),
+        "A fault of the server": (errors.InternalError,),
     }
     pieces = []
-    for branch, title in titles.items():
-        rows = [_error_row(kind) for kind in error_kinds() if issubclass(kind, branch)]
+    for title, branches in titles.items():
+        rows = [_error_row(kind) for kind in error_kinds() if issubclass(kind, branches)]
         head = ["reason", "HTTP", "google.rpc", "JSON-RPC", "meaning", "what to do"]
         pieces.append(f"## {title}\n\n{table(head, rows)}")
     return "\n".join(pieces)

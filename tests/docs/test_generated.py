@@ -42,6 +42,11 @@ def test_every_error_has_a_remedy_and_no_other() -> None:
     assert names >= words.UNUSED
 
 
+def test_every_error_stands_in_the_reference_once() -> None:
+    reasons = re.findall(r"^\| `([A-Z0-9_]+)` \|", pages.errors_part(), re.MULTILINE)
+    assert sorted(reasons) == sorted(kind.reason for kind in pages.error_kinds())
+
+
 def test_every_method_of_0_3_has_params_and_a_result_and_no_other() -> None:
     assert words.METHODS.keys() == SPEC.jsonrpc.methods.keys()
 

@@ -2,17 +2,19 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.harness.polling import until
 from tests.interaction.callers import Request
-from tests.security.conftest import APP, FULL, SECRETS, Sender
+from tests.security.conftest import APP, CAROL, FULL, SECRETS, TENANTS, Sender, started
 from tests.security.surfaces import CHALLENGE, SURFACES, Surface, challenged
 
 UNKNOWN = "Bearer nobody-has-this-token-0000"
-OPEN = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/agents/demo/.well-known/agent-card.json")
+OPEN = ("/healthz", "/readyz", "/metrics", "/agents/demo/.well-known/agent-card.json")
 
 
 @pytest.mark.parametrize(
@@ -107,3 +109,38 @@ def test_a_card_tells_in_each_form_what_is_really_asked_for(sender: Sender, agen
     # Signatures may say anything.
     told = json.dumps({name: value for name, value in both.items() if name != "signatures"})
     assert not re.search("oauth|token|openid", told, re.I)
+
+
+def described(sender: Sender, token: str | None = None) -> set[str]:
+    """The agents that `/openapi.json` names to whoever has a token."""
+    reply = sender.get("/openapi.json", **({} if token is None else {"authorization": f"Bearer {token}"}))
+    assert (reply.status, reply.headers["cache-control"]) == (200, "private, max-age=300")
+    return set(reply.json()["components"]["parameters"]["agent"]["schema"]["enum"])
+
+
+def test_the_description_names_agents_only_to_those_for_whom_they_are_there(sender: Sender) -> None:
+    assert described(sender) == {"demo", "anyones", "ours-and-anyones"}
+    assert described(sender, FULL) == {"demo", "anyones", "ours-and-anyones", "ours"}
+    assert described(sender, CAROL) == {"demo", "anyones", "theirs"}
+    tags = {
+        sender.get("/openapi.json", authorization=f"Bearer {one}").headers["etag"] for one in (FULL, CAROL)
+    }
+    assert len(tags) == 2
+
+
+@pytest.mark.parametrize("credential", ["Bearer wrong", "Basic x", UNKNOWN])
+def test_a_credential_that_is_shown_to_the_description_must_be_good(sender: Sender, credential: str) -> None:
+    reply = sender.get("/openapi.json", authorization=credential)
+    assert (reply.status, reply.reason) == (401, "UNAUTHENTICATED")
+    assert "ours" not in reply.body.decode()
+
+
+def test_where_all_agents_are_tenants_nothing_is_described_without_a_credential(
+    client: httpx2.Client, tmp_path: Path
+) -> None:
+    agents = '[agents.ours]\npython = "dragoman.agents.demo:demo"\ntenant = "acme"\n'
+    with started(tmp_path, agents + TENANTS) as server:
+        sender = Sender(client, server)
+        assert sender.get("/openapi.json").status == 401
+        assert described(sender, FULL) == {"ours"}
+        assert sender.get("/openapi.json", authorization=f"Bearer {CAROL}").status == 404

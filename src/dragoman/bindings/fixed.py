@@ -1,9 +1,13 @@
-"""The fixed endpoints: cards, their keys, descriptions, health, readiness, metrics. None needs a credential."""
+"""The fixed endpoints: cards, their keys, descriptions, health, readiness, metrics.
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+Those of open agents need no credential.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
+from dragoman.bindings.describing import Descriptions
 from dragoman.bindings.directory import CardForm, Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.bindings.forms import HttpForm
@@ -34,7 +38,7 @@ class FixedEndpoints:
         directory: Directory,
         metrics: Metrics,
         unready: Check,
-        descriptions: Mapping[str, CardForm] | None = None,
+        descriptions: Descriptions | None = None,
         jwks: CardForm | None = None,
     ) -> None:
         """Prepare the endpoints.
@@ -43,13 +47,13 @@ class FixedEndpoints:
             directory: the agents.
             metrics: what `/metrics` shows.
             unready: gives the reasons for which the server cannot work, none if it can.
-            descriptions: the OpenAPI documents by version, newest first; they are kept and sent as cards are.
+            descriptions: the OpenAPI documents; they are kept and sent as cards are.
             jwks: the public keys that cards are signed with.
         """
         self._directory = directory
         self._metrics = metrics
         self._unready = unready
-        self._descriptions = descriptions or {}
+        self._descriptions = descriptions
         self.jwks = jwks
 
     async def serve(self, exchange: Exchange) -> Reply | None:
@@ -58,14 +62,15 @@ class FixedEndpoints:
         Raises:
             MethodNotAllowed: the path is here, but is only for reading.
             AgentNotFound, VersionNotSupported: of a card at the root, or of a description.
+            Unauthenticated, Forbidden, RateLimited, Unavailable: of a description.
         """
         path = exchange.request.path
         if path in (CARD_PATH, OLD_CARD_PATH):
             return self.card(exchange, self._directory.default or "")
         if path == JWKS_PATH and self.jwks is not None:
             return self.keys(exchange, self.jwks)
-        if path == OPENAPI_PATH and self._descriptions:
-            return self._description(exchange)
+        if path == OPENAPI_PATH and self._descriptions is not None:
+            return await self._description(exchange, self._descriptions)
         if path not in ("/healthz", "/readyz", "/metrics"):
             self.negotiate(exchange, self._directory.versions)
             return None
@@ -133,15 +138,21 @@ class FixedEndpoints:
         wants_a2a = media.A2A_JSON in types and media.names(accept, media.A2A_JSON)
         return kept(exchange, form(agent), media.A2A_JSON if wants_a2a else media.JSON)
 
-    def _description(self, exchange: Exchange) -> Reply:
+    async def _description(self, exchange: Exchange, descriptions: Descriptions) -> Reply | None:
         """Return the OpenAPI document of a version: the one that is asked for, or the newest."""
+        documents = await descriptions.of(exchange)
+        if not documents:
+            self.negotiate(exchange, self._directory.versions)
+            return None
         exchange.route = OPENAPI_PATH
-        version = self.negotiate(exchange, self._descriptions)
+        version = self.negotiate(exchange, documents)
         if version is None:
-            version = next(iter(self._descriptions))
+            version = next(iter(documents))
             self.speak(exchange, version)
         check_reading(exchange)
-        return kept(exchange, self._descriptions[version], media.JSON)
+        return kept(
+            exchange, documents[version], media.JSON, by="private" if descriptions.differ else "public"
+        )
 
     def negotiate(self, exchange: Exchange, served: Collection[str]) -> str | None:
         """Return the version that a request names, and give its replies their form; `None` if it names none.
