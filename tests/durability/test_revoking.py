@@ -88,6 +88,47 @@ async def test_a_credential_that_is_taken_ends_everything_it_had_open(
             one.drop()
 
 
+MESSAGE_1_0 = {"messageId": "waits", "role": "ROLE_USER", "parts": [{"text": "slow 60"}]}
+MESSAGE_0_3 = {"messageId": "waits", "role": "user", "parts": [{"kind": "text", "text": "slow 60"}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "method", "message"),
+    [
+        ("/agents/demo/rpc", "1.0", "SendMessage", MESSAGE_1_0),
+        ("/agents/demo/rpc", "0.3", "message/send", MESSAGE_0_3),
+        ("/v1/a2a/agents/demo/rpc", "1.0", "SendMessage", MESSAGE_1_0),
+    ],
+    ids=["1.0", "0.3", "hosted"],
+)
+async def test_a_blocking_wait_over_json_rpc_ends_when_its_token_is_revoked(
+    server: TenantServer, path: str, version: str, method: str, message: dict[str, Any]
+) -> None:
+    document = {"jsonrpc": "2.0", "id": "w-1", "method": method, "params": {"message": message}}
+    async with caller(server, "acme", "alice") as alice, caller(server, "acme", "bob") as bob:
+        headers = {"A2A-Version": version}
+        waiting, bystander = (
+            asyncio.ensure_future(one.http.post(path, json=document, headers=headers)) for one in (alice, bob)
+        )
+
+        async def begun() -> bool:
+            listed = [
+                (await alice.http.get("/agents/demo/tasks")).json(),
+                (await alice.call("ListTasks")).json()["result"],
+            ]
+            return sum(one["totalSize"] for one in listed) == 1
+
+        await becomes(begun, what="the wait has a task")
+        server.change(lambda book: book.revoke_token("acme-alice"))
+        answered = await asyncio.wait_for(waiting, NOTICE_SECONDS)
+        # The envelope was read long before, so it is an answer to that request.
+        assert (answered.status_code, answered.json()["id"]) == (200, "w-1")
+        assert reason(answered.json()) == UNAUTHENTICATED
+        assert "result" not in answered.json()
+        assert not bystander.done()
+        bystander.cancel()
+
+
 async def test_a_tenant_that_is_removed_is_gone_with_all_its_principals(server: TenantServer) -> None:
     async with caller(server, "acme", "alice") as alice, caller(server, "acme", "bob") as bob:
         streams = [await one.ready() for one in (alice.stream(), alice.hosted_stream(), bob.stream("free"))]
