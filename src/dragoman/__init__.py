@@ -4,7 +4,7 @@ The names below are all that an agent author needs; everything else is internal.
 """
 
 from dragoman.agents import Agent, BlockingRun, Run, Skill
-from dragoman.model import Artifact, DataPart, Message, Part, RawPart, TextPart, UrlPart
+from dragoman.model import Artifact, DataPart, Extension, Message, Part, RawPart, TextPart, UrlPart
 from dragoman.model.payload import unpack
 
 __version__ = "0.1.0"
@@ -14,6 +14,7 @@ __all__ = [
     "Artifact",
     "BlockingRun",
     "DataPart",
+    "Extension",
     "Message",
     "Part",
     "RawPart",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvloop
@@ -39,6 +40,7 @@ from dragoman.config import (
     AgentTable,
     Config,
     ConfigError,
+    ExtensionTable,
     Server,
     durations,
     host_and_port,
@@ -53,7 +55,7 @@ from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Failures, Gate, Keeper
-from dragoman.model import AgentInterface, Received, Resumed, Scope, TaskState, Used
+from dragoman.model import AgentInterface, Extension, Received, Resumed, Scope, TaskState, Used
 from dragoman.model.errors import Unavailable
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_loopback
@@ -85,7 +87,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         # A copy: two tables may name the same object, each with settings of its own.
         agent = copy.copy(load_attribute(table.python))
         agent.id = agent_id
-        changes = {
+        changes: dict[str, Any] = {
             name: getattr(table, name)
             for name in (
                 "idempotency",
@@ -100,11 +102,14 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
             )
             if getattr(table, name) is not None
         }
+        if table.extensions is not None:
+            changes["extensions"] = [_extension(declared) for declared in table.extensions]
         if table.public:
             # Callers that nobody knows apart: only who asks for it may have a message be the same as an earlier one.
             changes.setdefault("idempotency", "requested")
+        changes.update(durations(agent_id, table))
         try:
-            agent.configure(**changes, **durations(agent_id, table))
+            agent.configure(**changes)
         except AgentError as error:
             raise AgentError(f"[agents.{agent_id}] in the configuration: {error.rule}") from error
         agents.append(agent)
@@ -114,6 +119,17 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         agents = [load_attribute(reference) for reference in DEMO_AGENTS]
     _check_ids(agents)
     return agents
+
+
+def _extension(declared: str | ExtensionTable) -> str | Extension:
+    if isinstance(declared, str):
+        return declared
+    return Extension.of(
+        declared.uri,
+        description=declared.description,
+        required=declared.required,
+        params=declared.params or None,
+    )
 
 
 def conformance_agents(config: Config, agents: Sequence[Agent]) -> list[Agent]:

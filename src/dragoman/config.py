@@ -203,10 +203,19 @@ class TenantTable(Struct, frozen=True, forbid_unknown_fields=True):
     limits: Allowance = Allowance()
 
 
+class ExtensionTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[[agents.ID.extensions]]`: an extension that the agent declares. `params` is what its card says of it."""
+
+    uri: str
+    description: str = ""
+    required: bool = False
+    params: dict[str, Any] = {}
+
+
 class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """`[agents.ID]`: an agent to serve; `python` is `module:attribute` or `file.py:attribute`.
 
-    What is set here goes over what the agent sets itself.
+    What is set here goes over what the agent sets itself. `extensions` are tables, or URIs of those that are shipped.
     """
 
     python: str = ""
@@ -222,6 +231,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     max_runs: int | None = None
     max_waiting: int | None = None
     legacy_card: bool | None = None
+    extensions: tuple[str | ExtensionTable, ...] | None = None
     tenant: str = ""
     workspace: str = ""
     public: bool = False
@@ -294,6 +304,10 @@ def _converted(document: Mapping[str, Any], environment: Mapping[str, str], sour
         raise TableError(f"{source}: agents must be tables such as [agents.demo]")
     for agent_id, table in agents.items():
         check_table(table, AgentTable, source, f"agents.{agent_id}")
+        extensions = table.get("extensions", [])
+        for index, extension in enumerate(extensions if isinstance(extensions, list) else []):
+            if not isinstance(extension, str):
+                check_table(extension, ExtensionTable, source, f"agents.{agent_id}.extensions[{index}]")
     for section, kind in _SECTIONS.items():
         convert(table_at(merged, section), kind, source, section)
     for agent_id, table in agents.items():

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun, RunRef, TaskStore
-from dragoman.model import Received, StatusChange, TaskState
+from dragoman.model import Received, RunFacts, StatusChange, TaskState
 from dragoman.model.errors import Fenced, IllegalChange, TaskNotCancelable
 from dragoman.model.ids import new_id
 from dragoman.model.payload import ABSENT, pack, unpack
@@ -253,6 +253,7 @@ async def test_the_deadline_moves_by_the_time_that_a_run_was_parked_and_by_nothi
         assert await store.expire_parked(LIMITS) == ()
         run = await answered(store, lease.task_id)
         assert days * DAY <= run.deadline_at - at < days * DAY + 60_000
+        assert (await store.read(ALICE, lease.task_id)).facts.deadline == run.deadline_at
         at, lease = run.deadline_at, run.lease
     home.shift_clock(HOUR // 2 - 120_000)
     assert await store.expire() == ()
@@ -268,6 +269,40 @@ async def test_a_clock_that_goes_back_while_a_run_is_parked_takes_no_time_from_i
     home.shift_clock(-5 * HOUR)
     run = await answered(store, lease.task_id)
     assert run.deadline_at == commits[0].runs[0].deadline_at
+    assert (await store.read(ALICE, lease.task_id)).facts.deadline == run.deadline_at
+
+
+async def test_a_task_tells_how_far_its_run_has_come_as_it_stood_at_any_of_its_events(
+    store: TaskStore, home: StoreHome
+) -> None:
+    commits = recorded(store)
+    lease = await begun(store, deadline=HOUR)
+    await store.append(lease, [status(S.WORKING)])
+    await store.park(lease, status(S.INPUT_REQUIRED), point())
+    home.shift_clock(DAY)
+    run = await answered(store, lease.task_id)
+    await store.append(run.lease, [status(S.COMPLETED)])
+    first = commits[0].runs[0].deadline_at
+    for until, deadline in enumerate((first, first, None, run.deadline_at, None), 1):
+        read = await store.read(ALICE, lease.task_id, until=until)
+        assert read.facts == RunFacts(sequence=until, attempt=1, deadline=deadline)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["outlined", "whole"])
+async def test_a_listed_task_tells_of_its_run_what_it_tells_when_it_is_read(
+    home: StoreHome, whole: bool
+) -> None:
+    store = home.open()
+    waits, done, lost = await parked(store), await brought_to(store, S.COMPLETED), await begun(store)
+    await store.append(lost, [chunk("half")])
+    store = home.open()
+    (run,) = await store.lost()
+    await store.take_over(run)
+    page = await one_page(store, filters(), history_length=int(whole), artifacts=whole)
+    found = {task.id: task.run for task in page.tasks}
+    for lease in (waits, done, lost):
+        assert found[lease.task_id] == (await store.read(ALICE, lease.task_id)).facts
+    assert [run.attempt for run in found.values() if run is not None and run.deadline is not None] == [2]
 
 
 async def test_a_run_that_waits_too_long_fails_with_the_reason(store: TaskStore, home: StoreHome) -> None:

@@ -25,7 +25,7 @@ def agents_part() -> str:
         *(_member(run.Run, name) for name in _acts()),
         _heading(run.BlockingRun),
         _blocking(),
-        *(_struct(kind) for kind in (card.Skill, card.Provider)),
+        *(_struct(kind) for kind in (card.Skill, card.Provider, card.Extension)),
         *(_struct(kind) for kind in (message.TextPart, message.RawPart, message.UrlPart, message.DataPart)),
         *(_struct(kind) for kind in (message.Artifact, message.Message)),
     ]

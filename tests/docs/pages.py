@@ -19,6 +19,7 @@ from dragoman.cards.serve import MAX_AGE
 from dragoman.engines.agent_loop import GRACE
 from dragoman.engines.embedded import SHOW_AFTER
 from dragoman.gateway import observe
+from dragoman.gateway.extensions import SHIPPED
 from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.query import HISTORY, MAX_HISTORY
 from dragoman.gateway.send import WINDOW
@@ -34,7 +35,7 @@ from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from tests.docs import commands, generations
 from tests.docs.authoring import agents_part
 from tests.docs.tables import table
-from tests.docs.words import KEYS, REMEDIES, UNSET, UNUSED
+from tests.docs.words import KEYS, REMEDIES, UNSET
 
 _DURATION = re.compile(r"\d+(ms|s|m|h|d)")
 _DURATIONS = {
@@ -173,8 +174,6 @@ def errors_part() -> str:
 def _error_row(kind: type[errors.DragomanError]) -> list[str]:
     known = codes(kind.__new__(kind))
     meaning = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ")
-    if kind.__name__ in UNUSED:
-        meaning += " (Not used by this version.)"
     row = [f"`{kind.reason}`", str(known.http), f"`{known.status}`", str(known.jsonrpc), meaning]
     return [*row, REMEDIES[kind.__name__]]
 
@@ -337,6 +336,12 @@ def spell(duration: str) -> str:
     return f"{config.seconds(duration, 'a limit'):g} seconds"
 
 
+def extensions_part() -> str:
+    """Return the extensions that come with Dragoman."""
+    rows = [[f"`{uri}`", behaviour.declaration.description] for uri, behaviour in SHIPPED.items()]
+    return table(["URI", "what it is for"], rows)
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "configuration": configuration_part,
     "commands": commands_part,
@@ -348,5 +353,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "errors_0_3": generations.errors_part,
     "states": generations.states_part,
     "differences": generations.differences_part,
+    "extensions": extensions_part,
 }
 """Name, as documents have it in `<!-- generated: NAME -->`, → what makes the part."""

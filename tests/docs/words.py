@@ -107,6 +107,8 @@ KEYS: Mapping[str, str] = {
     "agents.ID.public": "Whether it may be called without a credential.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
     "agents.ID.max_waiting": "How many runs of the agent may wait; messages that would begin further ones are refused.",
+    "agents.ID.extensions": "Extensions to declare: URIs of those that come with Dragoman, or tables with `uri`, "
+    "`description`, `required` and `params`.",
     "agents.ID.extended_card": (
         "Whether the agent's card declares an extended one. By itself it does if the agent has skills for it."
     ),
@@ -160,9 +162,6 @@ REMEDIES: Mapping[str, str] = {
     "InternalError": "Look into the log under the reply's `X-Request-Id`.",
 }
 """Class of an error that callers can meet → what to do about it."""
-
-UNUSED = frozenset({"ExtensionSupportRequired"})
-"""Errors of the standard that no server of this version answers with."""
 
 METHODS: Mapping[str, tuple[str, str]] = {
     "message/send": ("`message`, `configuration`, `metadata`", "a Task or a Message; its `kind` tells which"),

@@ -30,6 +30,9 @@ python = "dragoman.agents.digest:digest"
 [agents.modern]
 python = "dragoman.agents.demo:demo"
 versions = ["1.0"]
+[agents.dressed]
+python = "dragoman.agents.demo:demo"
+extensions = ["urn:dragoman:ext:run-facts:v1", {{ uri = "urn:test:own:v1", params = {{ most = 3, of = ["a"] }} }}]
 """
 
 

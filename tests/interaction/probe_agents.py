@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from dragoman.agents import Agent, Run
+from dragoman.model import Extension
 
 SECRET = "the-agents-own-secret"
 
@@ -17,6 +18,20 @@ still = Agent(id="still", description="Cannot stream.", streaming=False)
 seen = Agent(id="seen", description="Tells what it was given.", input_modes=["*/*"], strict_input_modes=False)
 team = Agent(id="team", description="Works in many tasks of its own, one of which goes on after the end.")
 asker = Agent(id="asker", description="Asks for more until it is told to stop.")
+strict = Agent(
+    id="strict",
+    description="Wants two extensions to be named.",
+    extensions=[
+        Extension(uri="urn:test:first:v1", required=True),
+        Extension(uri="urn:test:free:v1"),
+        Extension(uri="urn:test:second:v1", required=True),
+    ],
+)
+graph = Agent(
+    id="graph",
+    description="Asks once, gives one artifact, and writes metadata of its own.",
+    extensions=["urn:dragoman:ext:flow-graph:v1", "urn:dragoman:ext:run-facts:v1"],
+)
 
 
 @hold.handler
@@ -94,3 +109,17 @@ async def ask_for_more(run: Run) -> str:
         await run.artifact(f"heard {len(heard)}")
         heard.append(answer.text)
     return f"said {', '.join(heard)}"
+
+
+@strict.handler
+async def name_extensions(run: Run) -> list[str]:
+    """Return the extensions that are active."""
+    return list(run.extensions)
+
+
+@graph.handler
+async def visit(run: Run) -> None:
+    """Work, ask, and give an artifact."""
+    await run.working("at work", metadata={"own": 1})
+    answer = await run.ask("Which way?")
+    await run.artifact(answer.text)

@@ -10,14 +10,17 @@ import msgspec
 
 from dragoman.agents.handler import Runner, runner
 from dragoman.gateway.execute import Execution
-from dragoman.gateway.extensions import IDEMPOTENCY
+from dragoman.gateway.extensions import IDEMPOTENCY, SHIPPED
 from dragoman.gateway.ports import AgentSettings
-from dragoman.model.card import AgentCard, AgentInterface, Capabilities, Provider, Skill
+from dragoman.model.card import AgentCard, AgentInterface, Capabilities, Extension, Provider, Skill
 
 H = TypeVar("H", bound=Callable[..., Any])
 Hook = Callable[[], Awaitable[None] | None]
 
 ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-+\--~]+")
+"""A URI as it stands in a header whose values commas part."""
 
 
 class AgentError(Exception):
@@ -57,6 +60,7 @@ class Agent:
         input_modes: Sequence[str] = ("text/plain",),
         output_modes: Sequence[str] = ("text/plain",),
         streaming: bool = True,
+        extensions: Sequence[Extension | str] = (),
         provider: Provider | None = None,
         documentation_url: str = "",
         icon_url: str = "",
@@ -85,6 +89,7 @@ class Agent:
             input_modes: media types of parts that it takes; `*/*` for all.
             output_modes: media types that it may answer with.
             streaming: whether callers may stream.
+            extensions: those that callers may activate: whole, or the URI alone of one that comes with Dragoman.
             provider, documentation_url, icon_url: shown in the card.
             strict_input_modes: refuse parts of other media types.
             idempotency: "always" (a repeated messageId is the same message) or "requested".
@@ -116,12 +121,15 @@ class Agent:
             Skill(id=id, name=self.name, description=self.description, tags=(id,)),
         )
         self.output_modes = tuple(output_modes)
+        self._extensions = self._declared(extensions)
         self.provider = provider
         self.documentation_url = documentation_url
         self.icon_url = icon_url
         self.settings = AgentSettings(
             replies=replies,
-            capabilities=_capabilities(streaming, idempotency, extended=bool(extended_skills)),
+            capabilities=_capabilities(
+                streaming, idempotency, self._extensions, extended=bool(extended_skills)
+            ),
             input_modes=tuple(input_modes),
             strict_input_modes=strict_input_modes,
             idempotency=idempotency,
@@ -210,15 +218,20 @@ class Agent:
             bearer=bearer,
         )
 
-    def configure(self, **changes: Any) -> None:
+    def configure(self, *, extensions: Sequence[Extension | str] | None = None, **changes: Any) -> None:
         """Replace settings by those of the configuration.
 
         Raises:
             AgentError: a value is not allowed.
         """
+        if extensions is not None:
+            self._extensions = self._declared(extensions)
         settings = msgspec.structs.replace(self.settings, **changes)
         capabilities = _capabilities(
-            settings.capabilities.streaming, settings.idempotency, extended=settings.extended_card
+            settings.capabilities.streaming,
+            settings.idempotency,
+            self._extensions,
+            extended=settings.extended_card,
         )
         self.settings = msgspec.structs.replace(settings, capabilities=capabilities)
         self.check()
@@ -257,6 +270,22 @@ class Agent:
             if not holds:
                 raise AgentError(f"agent {self.id!r}: {rule}", self.place)
 
+    def _declared(self, extensions: Sequence[Extension | str]) -> tuple[Extension, ...]:
+        declared: dict[str, Extension] = {}
+        for given in extensions:
+            uri = given if isinstance(given, str) else given.uri
+            if not _URI.fullmatch(uri):
+                rule = f"extension {uri!r} must be a URI, such as urn:example:ext:timing:v1, without a comma"
+                raise AgentError(f"agent {self.id!r}: {rule}", self.place)
+            if uri in declared:
+                raise AgentError(f"agent {self.id!r}: the extension {uri} is declared twice", self.place)
+            extension = Extension(uri=uri) if isinstance(given, str) else given
+            if uri in SHIPPED and not extension.description:
+                description = SHIPPED[uri].declaration.description
+                extension = msgspec.structs.replace(extension, description=description)
+            declared[uri] = extension
+        return tuple(declared.values())
+
     async def startup(self) -> None:
         """See `gateway.execute.AgentRuntime`.
 
@@ -281,8 +310,11 @@ class Agent:
         await self._runner(execution)
 
 
-def _capabilities(streaming: bool, idempotency: str, *, extended: bool) -> Capabilities:
-    extensions = (IDEMPOTENCY,) if idempotency == "requested" else ()
+def _capabilities(
+    streaming: bool, idempotency: str, extensions: tuple[Extension, ...], *, extended: bool
+) -> Capabilities:
+    if idempotency == "requested" and IDEMPOTENCY.uri not in {extension.uri for extension in extensions}:
+        extensions = (*extensions, IDEMPOTENCY)
     return Capabilities(streaming=streaming, extended_card=extended, extensions=extensions)
 
 

@@ -18,6 +18,7 @@ from dragoman.model import (
     UrlPart,
 )
 from dragoman.model.ids import new_id
+from dragoman.model.payload import pack_object
 
 _PARTS = (TextPart, RawPart, UrlPart, DataPart)
 
@@ -57,9 +58,14 @@ def as_message(content: Any, *, task_id: str, context_id: str) -> Message:
 
 
 def as_artifact(
-    content: Any, *, artifact_id: str | None = None, name: str = "", description: str = ""
+    content: Any,
+    *,
+    artifact_id: str | None = None,
+    name: str = "",
+    description: str = "",
+    metadata: dict[str, Any] | None = None,
 ) -> Artifact:
-    """Return `content` as an artifact.
+    """Return `content` as an artifact; one that is whole already stays as it is.
 
     Raises:
         TypeError, ValueError: as `as_parts`.
@@ -67,7 +73,11 @@ def as_artifact(
     if isinstance(content, Artifact):
         return content
     return Artifact(
-        artifact_id=artifact_id or new_id(), parts=as_parts(content), name=name, description=description
+        artifact_id=artifact_id or new_id(),
+        parts=as_parts(content),
+        name=name,
+        description=description,
+        metadata=pack_object(metadata),
     )
 
 

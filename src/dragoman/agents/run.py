@@ -129,11 +129,11 @@ class _Facts:
         return StatusChange(state, message, pack_object(metadata))
 
     def _artifact(
-        self, content: Content, artifact_id: str | None, name: str, description: str, append: bool, last: bool
+        self, content: Content, artifact_id: str | None, *, append: bool, last: bool, **said: Any
     ) -> ArtifactChunk:
         if not isinstance(content, Artifact):
             artifact_id = artifact_id or self._execution.next_artifact_id()
-        artifact = as_artifact(content, artifact_id=artifact_id, name=name, description=description)
+        artifact = as_artifact(content, artifact_id=artifact_id, **said)
         return ArtifactChunk(artifact, append=append, last_chunk=last)
 
 
@@ -161,16 +161,25 @@ class Run(_Facts):
         artifact_id: str | None = None,
         name: str = "",
         description: str = "",
+        metadata: dict[str, Any] | None = None,
         last: bool = True,
     ) -> str:
         """Add an artifact, or replace the one with this id, and return its id. With `last=False` more will follow."""
-        chunk = self._artifact(content, artifact_id, name, description, append=False, last=last)
+        chunk = self._artifact(
+            content,
+            artifact_id,
+            name=name,
+            description=description,
+            metadata=metadata,
+            append=False,
+            last=last,
+        )
         await self._execution.act(chunk)
         return chunk.artifact.artifact_id
 
     async def append(self, artifact_id: str, content: Content, *, last: bool = False) -> None:
         """Add a piece to an artifact that was begun with `artifact(..., last=False)`."""
-        await self._execution.act(self._artifact(content, artifact_id, "", "", append=True, last=last))
+        await self._execution.act(self._artifact(content, artifact_id, append=True, last=last))
 
     async def reply(self, content: Content | Message) -> None:
         """Answer with a bare message and end the run.
@@ -308,12 +317,18 @@ class BlockingRun(_Facts):
         artifact_id: str | None = None,
         name: str = "",
         description: str = "",
+        metadata: dict[str, Any] | None = None,
         last: bool = True,
     ) -> str:
         """See `Run.artifact`."""
         return self._await(
             self._run.artifact(
-                content, artifact_id=artifact_id, name=name, description=description, last=last
+                content,
+                artifact_id=artifact_id,
+                name=name,
+                description=description,
+                metadata=metadata,
+                last=last,
             )
         )
 

@@ -112,4 +112,4 @@ class Resumer:
             )
         )
         fold = await self._store.read(call.scope, task_id)
-        return show(call.policy, fold.task(history_length=HISTORY))
+        return show(call, fold.task(history_length=HISTORY))

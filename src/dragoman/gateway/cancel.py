@@ -2,6 +2,7 @@
 
 from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Call
+from dragoman.gateway.extensions import marked
 from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.query import HISTORY
 from dragoman.gateway.result import without_content
@@ -29,4 +30,6 @@ class Canceller:
         self._engine.stop(request.task_id)
         fold = await self._store.read(call.scope, request.task_id)
         task = fold.task(history_length=HISTORY)
-        return without_content(task) if is_withheld(call.access, fold.sources) else task
+        return (
+            without_content(task) if is_withheld(call.access, fold.sources) else marked(call.extensions, task)
+        )

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from dragoman.gateway.call import Answer, Call, EventStream
 from dragoman.gateway.cancel import Canceller
 from dragoman.gateway.cards import ExtendedCard, extended_card
+from dragoman.gateway.extensions import check_required
 from dragoman.gateway.observe import Hub
 from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.query import Reader
@@ -62,6 +63,7 @@ class Gateway:
         Raises:
             DragomanError: it was refused or failed; the error tree says how.
         """
+        check_required(call.extensions, call.settings.capabilities.extensions)
         match request:
             case SendMessage():
                 if operation is Operation.SEND_STREAMING_MESSAGE:

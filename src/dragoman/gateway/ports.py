@@ -39,8 +39,9 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
     `message.task_id` names the task that the message continues, if any, and `answers` if only while that waits for its
     caller. `deadline` is in milliseconds from acceptance, and `flat` if waiting does not move it. `visible` is false
-    where the answer may turn out to be a bare message. `audit` is what to note of it, if anything. `allowance` bounds
-    how many tasks there may be of its principal and of its tenant, if anything does.
+    where the answer may turn out to be a bare message. `metadata` is what a new task keeps and shows as its own, a
+    JSON object. `audit` is what to note of it, if anything. `allowance` bounds how many tasks there may be of its
+    principal and of its tenant, if anything does.
     """
 
     scope: Scope
@@ -54,6 +55,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     visible: bool
     flat: bool = False
     answers: bool = False
+    metadata: Raw = ABSENT
     audit: AuditEntry | None = None
     allowance: Allowance | None = None
 

@@ -1,8 +1,10 @@
 """Reading tasks: one, or a page of them."""
 
+from msgspec import structs
+
 from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Call
-from dragoman.gateway.policy import Policy
+from dragoman.gateway.extensions import marked
 from dragoman.gateway.ports import TaskStore
 from dragoman.gateway.result import verify
 from dragoman.model import Filters, Task, TaskPage
@@ -21,13 +23,14 @@ def history_bound(asked: int | None) -> int:
     return HISTORY if asked is None else min(asked, MAX_HISTORY)
 
 
-def show(policy: Policy, task: Task) -> Task:
-    """Return a task as a surface may show it.
+def show(call: Call, task: Task) -> Task:
+    """Return a task as a surface may show it, with what the extensions that are active in the call add.
 
     Raises:
         ArtifactUnverified: the surface verifies results, and one is not what was written.
     """
-    return verify(task) if policy.verifies else task
+    shown = verify(task) if call.policy.verifies else task
+    return marked(call.extensions, shown) if call.extensions else shown
 
 
 class Reader:
@@ -45,7 +48,7 @@ class Reader:
         fold = await self._store.read(call.scope, request.task_id)
         if is_withheld(call.access, fold.sources):
             raise TaskNotFound(request.task_id)
-        return show(call.policy, fold.task(history_length=history_bound(request.history_length)))
+        return show(call, fold.task(history_length=history_bound(request.history_length)))
 
     async def list(self, call: Call, request: ListTasks) -> TaskPage:
         """Return one page of the caller's tasks, newest status change first.
@@ -75,6 +78,4 @@ class Reader:
             artifacts=request.include_artifacts,
             withheld=call.access.lacks if call.access is not None else None,
         )
-        for task in page.tasks:
-            show(call.policy, task)
-        return page
+        return structs.replace(page, tasks=tuple(show(call, task) for task in page.tasks))

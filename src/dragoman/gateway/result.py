@@ -142,5 +142,10 @@ def _unverified(task_id: str, artifact_id: str) -> ArtifactUnverified:
 def without_content(task: Task) -> Task:
     """Return a task of which only its state is told."""
     return structs.replace(
-        task, artifacts=None, history=(), metadata=ABSENT, status=structs.replace(task.status, message=None)
+        task,
+        artifacts=None,
+        history=(),
+        metadata=ABSENT,
+        run=None,
+        status=structs.replace(task.status, message=None),
     )

@@ -6,7 +6,7 @@ from functools import partial
 
 from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Answer, Call, Committed, EventStream, StreamItem
-from dragoman.gateway.extensions import IDEMPOTENCY
+from dragoman.gateway.extensions import accepted as accepted_by
 from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, Engine, RunRequest, TaskStore
@@ -174,12 +174,11 @@ class Sender:
         if settings.strict_input_modes:
             for index, part in enumerate(request.message.parts):
                 _check_mode(part, index, settings.input_modes)
-        return Acceptance(
+        acceptance = Acceptance(
             scope=call.scope,
             message=request.message,
             digest=await asyncio.to_thread(digest, request) if is_heavy(request.message) else digest(request),
-            idempotent=IDEMPOTENCY.uri in call.extensions
-            or (settings.idempotency == "always" and not call.principal.is_anonymous),
+            idempotent=settings.idempotency == "always" and not call.principal.is_anonymous,
             task_id=new_id(),
             context_id=request.message.context_id or new_id(),
             request=RunRequest(
@@ -193,6 +192,7 @@ class Sender:
             audit=call.audit,
             allowance=call.allowance,
         )
+        return accepted_by(call.extensions, acceptance)
 
     async def _watch(self, observer: Observer, fold: TaskFold, call: Call, request: SendMessage) -> None:
         """Fold what happens until there is something to answer with, or the window has passed."""
@@ -224,11 +224,16 @@ class Sender:
         if is_withheld(call.access, fold.sources):
             return Answer(result=without_content(fold.task(history_length=0)), replayed=replayed)
         task = fold.task(history_length=history_bound(request.history_length))
-        return Answer(result=show(call.policy, task), replayed=replayed)
+        return Answer(result=show(call, task), replayed=replayed)
 
 
 def _fold(acceptance: Acceptance, accepted: Accepted) -> TaskFold:
-    fold = TaskFold(acceptance.task_id, acceptance.message.context_id or acceptance.context_id)
+    fold = TaskFold(
+        acceptance.task_id,
+        acceptance.message.context_id or acceptance.context_id,
+        acceptance.metadata,
+        deadline=accepted.events[0].at + acceptance.deadline,
+    )
     fold.apply_all(accepted.events)
     return fold
 

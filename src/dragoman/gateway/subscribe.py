@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from dragoman.gateway.access import LOOK, is_withheld
 from dragoman.gateway.call import Call, Committed, EventStream, StreamItem
+from dragoman.gateway.extensions import retold
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.gateway.policy import Policy
 from dragoman.gateway.ports import TaskStore
@@ -14,6 +15,7 @@ from dragoman.gateway.watching import Watchers
 from dragoman.model import ArtifactChunk, Received, Resumed, TaskEvent, TaskFold, TaskState, Used
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
 from dragoman.model.operation import SubscribeToTask
+from dragoman.model.payload import is_present
 
 HEARTBEAT = 15.0
 """Seconds without an event after which a stream yields `None`, so that its binding can show that it lives."""
@@ -110,7 +112,7 @@ async def follow(
     """
 
     def snapshot() -> StreamItem:
-        task = show(call.policy, fold.task(history_length=history_length))
+        task = show(call, fold.task(history_length=history_length))
         return StreamItem(fold.seq, task, last=_ends(fold, ends_at_input))
 
     clock = _Clock(call)
@@ -139,7 +141,7 @@ async def follow(
                 # What the lost attempt had said no longer counts: show the task as it stands.
                 yield snapshot()
             elif _is_shown(call.policy, item.event):
-                yield StreamItem(item.event.seq, item, last=_ends(fold, ends_at_input))
+                yield StreamItem(item.event.seq, _retold(call, fold, item), last=_ends(fold, ends_at_input))
             if _ends(fold, ends_at_input):
                 # Somebody may have answered already: what comes of that is for the stream of the answer.
                 return
@@ -155,6 +157,14 @@ def _is_shown(policy: Policy, event: TaskEvent) -> bool:
     if isinstance(change, ArtifactChunk) and policy.verifies:
         verify_artifact(event.task_id, change.artifact)
     return not isinstance(change, Used) and not (isinstance(change, Received) and change.state is None)
+
+
+def _retold(call: Call, fold: TaskFold, item: Committed) -> Committed:
+    """Return an event as it is shown in a call: for most the one that was committed, encoded once for everybody."""
+    if not call.extensions and not is_present(fold.metadata):
+        return item
+    event = retold(call.extensions, fold, item.event)
+    return item if event is item.event else Committed(event, item.size)
 
 
 class _Clock:

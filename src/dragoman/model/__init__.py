@@ -16,7 +16,7 @@ from dragoman.model.event import (
 from dragoman.model.message import Artifact, DataPart, Message, Part, RawPart, Role, TextPart, UrlPart
 from dragoman.model.page import Cursor, Filters, TaskPage
 from dragoman.model.principal import ANONYMOUS, LOCAL, Principal, Right, Scope
-from dragoman.model.task import Task, TaskState, TaskStatus
+from dragoman.model.task import RunFacts, Task, TaskState, TaskStatus
 
 __all__ = [
     "ANONYMOUS",
@@ -43,6 +43,7 @@ __all__ = [
     "Resumed",
     "Right",
     "Role",
+    "RunFacts",
     "Scope",
     "Skill",
     "StatusChange",

@@ -1,8 +1,11 @@
 """AgentCard and what it is made of (A2A 1.0 §4.4), free of any wire form."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from dragoman.model.payload import ABSENT, pack
 
 
 class Skill(Struct, frozen=True, kw_only=True):
@@ -25,11 +28,32 @@ class Provider(Struct, frozen=True, kw_only=True):
 
 
 class Extension(Struct, frozen=True, kw_only=True):
-    """An extension that the agent declares; a caller must name a required one to be served."""
+    """An extension that the agent declares (A2A 1.0 §4.4.4); a caller must name a required one to be served.
+
+    `params` is a JSON object with whatever the extension has to say in the card.
+    """
 
     uri: str
     description: str = ""
     required: bool = False
+    params: Raw = ABSENT
+
+    @classmethod
+    def of(
+        cls,
+        uri: str,
+        *,
+        description: str = "",
+        required: bool = False,
+        params: Mapping[str, Any] | None = None,
+    ) -> "Extension":
+        """Return an extension with `params` from Python objects.
+
+        Raises:
+            ValueError, TypeError: they have no JSON form (see `payload.pack`).
+        """
+        packed = ABSENT if params is None else pack(dict(params))
+        return cls(uri=uri, description=description, required=required, params=packed)
 
 
 class AgentInterface(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.model.message import Artifact, Message, Role
 from dragoman.model.payload import ABSENT
-from dragoman.model.task import Task, TaskState, TaskStatus
+from dragoman.model.task import RunFacts, Task, TaskState, TaskStatus
 
 
 class Received(Struct, frozen=True, omit_defaults=True, tag="received", tag_field="c"):
@@ -106,9 +106,15 @@ class TaskFold:
         reply: the bare message that the run answered with, if it did.
         acted: whether there was an act on the task.
         sources: the sources of data that its run has used, in any attempt.
+        metadata: what the task was given when it was accepted, and keeps.
     """
 
-    def __init__(self, task_id: str, context_id: str, metadata: Raw = ABSENT) -> None:
+    def __init__(
+        self, task_id: str, context_id: str, metadata: Raw = ABSENT, *, deadline: int | None = None
+    ) -> None:
+        """Begin with no event; `deadline` is that of the run at its acceptance, if anybody wants to know."""
+        self._deadline = deadline
+        self._attempt = 1
         self.task_id = task_id
         self.context_id = context_id
         self.metadata = metadata
@@ -130,6 +136,7 @@ class TaskFold:
         if event.seq != self.seq + 1:
             raise ValueError(f"event {event.seq} cannot follow event {self.seq}")
         self.seq = event.seq
+        self._attempt = event.attempt
         change = event.change
         self.acted = self.acted or acts(change)
         if isinstance(change, StatusChange):
@@ -151,6 +158,13 @@ class TaskFold:
         """Fold further events in, in order."""
         for event in events:
             self.apply(event)
+
+    @property
+    def facts(self) -> RunFacts:
+        """How far the run has come."""
+        state = self.status.state if self.status is not None else TaskState.SUBMITTED
+        runs = not state.is_terminal and not state.is_interrupted
+        return RunFacts(sequence=self.seq, attempt=self._attempt, deadline=self._deadline if runs else None)
 
     def task(self, *, history_length: int | None = None, artifacts: bool = True) -> Task:
         """Return the task as it stands, with at most the `history_length` newest messages (`None`: all).
@@ -174,12 +188,16 @@ class TaskFold:
             artifacts=tuple(_gather(chunks) for chunks in self._artifacts.values()) if artifacts else None,
             history=tuple(message for _, message in history),
             metadata=self.metadata,
+            run=self.facts,
         )
 
     def _move(self, seq: int, status: TaskStatus) -> None:
         if self.status is not None and self.status.message is not None:
             # What the agent said belongs to the history once something newer takes its place: where it was said.
             insort(self._history, (self._status_seq, self.status.message), key=_SAID_AT)
+        if self._deadline is not None and self.status is not None and self.status.state.is_interrupted:
+            # The time that a run waits for its caller does not count: the store moves its deadline likewise.
+            self._deadline += status.timestamp - self.status.timestamp
         self.status = status
         self._status_seq = seq
 

@@ -6,7 +6,7 @@ size, key order and unknown keys intact. It is parsed only where somebody really
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ ABSENT = Raw(b"")
 """No payload. Being the default of its fields, it is left out when a value is stored."""
 
 _DECODER = msgspec.json.Decoder()
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def pack(value: Any) -> Raw:
@@ -84,6 +85,19 @@ def pack_object(value: dict[str, Any] | None) -> Raw:
 def unpack(payload: Raw) -> Any:
     """Return the Python value of a payload; an absent one is `None`."""
     return _DECODER.decode(payload) if payload is not ABSENT and bytes(payload) else None
+
+
+def members(payload: Raw) -> Mapping[str, Raw]:
+    """Return the members of a payload that is an object, each as the text that it is; none if it is absent."""
+    found: dict[str, Raw] = _MEMBERS.decode(payload) if is_present(payload) else {}
+    return found
+
+
+def with_members(payload: Raw, further: Mapping[str, Raw]) -> Raw:
+    """Return an object with further members. Those that it has stay as they are, also where both have one."""
+    own = members(payload)
+    added = {key: text for key, text in further.items() if key not in own}
+    return Raw(msgspec.json.encode({**own, **added})) if added else payload
 
 
 def is_present(payload: Raw) -> bool:

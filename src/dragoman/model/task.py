@@ -46,11 +46,24 @@ class TaskStatus(Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: Message | None = None
 
 
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """How far the run of a task has come. No version has members for it.
+
+    `sequence` is that of the task's last event, `attempt` counts how often the run was begun. `deadline` is when it
+    is ended as FAILED, in milliseconds since 1970 UTC by the store's clock; there is none while it waits for its
+    caller, because it moves by that time, and none once it has ended.
+    """
+
+    sequence: int
+    attempt: int
+    deadline: int | None = None
+
+
 class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A task as a caller may see it.
 
     `history` is chronological. `artifacts` is `None` where they were left out on purpose, which differs from
-    there being none.
+    there being none. `run` is for what shows a task, and never written of itself.
     """
 
     id: str
@@ -59,3 +72,4 @@ class Task(Struct, frozen=True, omit_defaults=True, kw_only=True):
     artifacts: tuple[Artifact, ...] | None = ()
     history: tuple[Message, ...] = ()
     metadata: Raw = ABSENT
+    run: RunFacts | None = None

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dragoman.model import AgentCard, Extension, Skill
+from dragoman.model.payload import ABSENT
 
 
 def common_members(card: AgentCard) -> dict[str, Any]:
@@ -35,6 +36,8 @@ def _extension(extension: Extension) -> dict[str, Any]:
         wire["description"] = extension.description
     if extension.required:
         wire["required"] = True
+    if extension.params is not ABSENT:
+        wire["params"] = extension.params
     return wire
 
 

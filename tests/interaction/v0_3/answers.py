@@ -33,6 +33,7 @@ NO_PUSH = Refusal("PushNotificationNotSupportedError", "PUSH_NOTIFICATION_NOT_SU
 UNSUPPORTED = Refusal("UnsupportedOperationError", "UNSUPPORTED_OPERATION", 400, -32004)
 PART_TYPE = Refusal("ContentTypeNotSupportedError", "CONTENT_TYPE_NOT_SUPPORTED", 400, -32005)
 BAD_AGENT = Refusal("InvalidAgentResponseError", "INVALID_AGENT_RESPONSE", 500, -32006)
+EXTENSION = Refusal("ExtensionSupportRequiredError", "EXTENSION_SUPPORT_REQUIRED", 400, -32008)
 MALFORMED = Refusal("JSONParseError", "INVALID_REQUEST", 400, -32700)
 ENVELOPE = Refusal("InvalidRequestError", "INVALID_REQUEST", 400, -32600)
 NO_METHOD = Refusal("MethodNotFoundError", "METHOD_NOT_FOUND", 404, -32601)

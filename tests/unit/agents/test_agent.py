@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dragoman.agents import Agent, AgentError, Provider, Run, Skill
-from dragoman.gateway.extensions import IDEMPOTENCY
-from dragoman.model import AgentInterface
+from dragoman.gateway.extensions import IDEMPOTENCY, RUN_FACTS
+from dragoman.model import AgentInterface, Extension
 
 HERE = Path(__file__).name
 
@@ -90,6 +90,30 @@ def test_the_idempotency_extension_is_declared_when_the_configuration_says_so() 
     assert agent.settings.capabilities.extensions == (IDEMPOTENCY,)
     agent.configure(idempotency="always")
     assert agent.settings.capabilities.extensions == ()
+
+
+def test_extensions_are_declared_as_they_are_given_and_those_of_ours_by_their_uri() -> None:
+    own = Extension.of("https://a.example/ext/v1", required=True, params={"most": 3})
+    agent = Agent(id="a", extensions=[own, RUN_FACTS.uri, "urn:data"], idempotency="requested")
+    declared = agent.settings.capabilities.extensions
+    assert declared == (own, RUN_FACTS, Extension(uri="urn:data"), IDEMPOTENCY)
+    agent.configure(max_runs=3)
+    assert agent.settings.capabilities.extensions == declared
+    required = Extension(uri=IDEMPOTENCY.uri, required=True)
+    agent.configure(extensions=[required])
+    (only,) = agent.settings.capabilities.extensions
+    assert only == Extension(uri=IDEMPOTENCY.uri, description=IDEMPOTENCY.description, required=True)
+    agent.configure(extensions=[], idempotency="always")
+    assert agent.settings.capabilities.extensions == ()
+
+
+@pytest.mark.parametrize("wrong", ["", "timing", "urn:a,urn:b", "urn:a b", "urn:", "urn:\xe9", "urn:a\r\nx"])
+def test_an_extension_that_no_header_can_name_is_refused_with_its_place(wrong: str) -> None:
+    with pytest.raises(AgentError, match="must be a URI") as refusal:
+        Agent(id="a", extensions=[wrong])
+    assert f"{HERE}:" in str(refusal.value)
+    with pytest.raises(AgentError, match="declared twice"):
+        Agent(id="a", extensions=["urn:a", Extension(uri="urn:a", required=True)])
 
 
 def test_a_card_says_what_the_agent_declares() -> None:

@@ -14,7 +14,7 @@ from dragoman.model import (
     TextPart,
 )
 from dragoman.model.message import text_of
-from dragoman.model.payload import pack
+from dragoman.model.payload import pack, unpack
 from tests.unit.agents.acted import brief, done, run
 from tests.unit.gateway.attempt import Attempt, begun
 from tests.unit.gateway.scripted import message, play
@@ -24,7 +24,7 @@ WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
 
 async def acting(run: Run) -> None:
     await run.working("half")
-    identifier = await run.artifact("one", name="n", last=False)
+    identifier = await run.artifact("one", name="n", metadata={"urn:x": 1}, last=False)
     await run.append(identifier, "two")
     await run.append(identifier, "three", last=True)
     await run.complete("done")
@@ -32,7 +32,7 @@ async def acting(run: Run) -> None:
 
 def acting_plainly(run: BlockingRun) -> None:
     run.working("half")
-    identifier = run.artifact("one", name="n", last=False)
+    identifier = run.artifact("one", name="n", metadata={"urn:x": 1}, last=False)
     run.append(identifier, "two")
     run.append(identifier, "three", last=True)
     run.complete("done")
@@ -47,6 +47,21 @@ def test_acts_are_committed_in_order(handler: Any) -> None:
         "more three last",
         "COMPLETED done",
     ]
+
+
+@pytest.mark.parametrize("handler", [acting, acting_plainly])
+def test_an_artifact_has_the_metadata_that_it_is_given(handler: Any) -> None:
+    async def scenario() -> None:
+        agent = Agent(id="a")
+        agent.handler(handler)
+        attempt = await begun()
+        await run(agent, attempt)
+        fold = TaskFold(attempt.ref.lease.task_id, "c")
+        fold.apply_all(attempt.store.logs[attempt.ref.lease.task_id])
+        (artifact,) = fold.task().artifacts or ()
+        assert unpack(artifact.metadata) == {"urn:x": 1}
+
+    play(scenario())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dragoman.model import (
     Artifact,
@@ -13,6 +14,7 @@ from dragoman.model import (
     Reply,
     Resumed,
     Role,
+    RunFacts,
     StatusChange,
     Task,
     TaskEvent,
@@ -76,7 +78,34 @@ def test_the_first_message_begins_the_task() -> None:
         status=TaskStatus(state=SUBMITTED, timestamp=1000),
         history=(said("hello", Role.USER),),
         metadata=pack({"run": 1}),
+        run=RunFacts(sequence=1, attempt=1),
     )
+
+
+def test_the_run_is_told_with_its_deadline_while_it_runs_and_without_while_it_waits() -> None:
+    fold = TaskFold("t", "c", deadline=60_000)
+    changes = (
+        asked("hello"),
+        StatusChange(WORKING),
+        StatusChange(TaskState.INPUT_REQUIRED),
+        asked("this one", WORKING),
+        StatusChange(TaskState.AUTH_REQUIRED),
+        StatusChange(WORKING),
+        StatusChange(COMPLETED),
+    )
+    told = []
+    for event in events(*changes):
+        fold.apply(event)
+        told.append((fold.facts.sequence, fold.facts.deadline))
+    # Events come a second apart, and each wait has lasted one.
+    deadlines = [60_000, 60_000, None, 61_000, None, 62_000, None]
+    assert told == list(enumerate(deadlines, 1))
+
+
+def test_the_attempt_is_that_of_the_last_event() -> None:
+    fold = folded(asked("go"))
+    fold.apply(structs.replace(events(asked("go"), Resumed(1))[1], attempt=3))
+    assert (fold.facts.attempt, fold.task().run) == (3, RunFacts(sequence=2, attempt=3))
 
 
 def test_a_task_without_events_has_no_form() -> None:

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from dragoman.model.payload import ABSENT, Raw, canonical, is_present, pack, pack_object, unpack
+from dragoman.model.payload import (
+    ABSENT,
+    Raw,
+    canonical,
+    is_present,
+    members,
+    pack,
+    pack_object,
+    unpack,
+    with_members,
+)
 from tests.wire.sameness import exact
 from tests.wire.strategies import json_objects, json_values
 
@@ -160,3 +170,21 @@ def test_the_canonical_form_keeps_different_values_apart(one: Any, other: Any) -
 def test_the_canonical_form_of_an_absent_payload_is_absent() -> None:
     assert canonical(ABSENT) is ABSENT
     assert canonical(Raw(b"")) is ABSENT
+
+
+def test_members_of_an_object_are_the_text_that_they_are() -> None:
+    found = members(Raw(b'{"b": [1.0, 1] , "a":{"z":1,"y" : 12345678901234567890123}}'))
+    assert [(key, bytes(text)) for key, text in found.items()] == [
+        ("b", b"[1.0, 1]"),
+        ("a", b'{"z":1,"y" : 12345678901234567890123}'),
+    ]
+    assert members(ABSENT) == {}
+
+
+def test_further_members_come_behind_those_that_are_there_and_never_over_them() -> None:
+    own = Raw(b'{"b": 1.0}')
+    joined = with_members(own, {"a": Raw(b"[ 2]"), "b": Raw(b"3")})
+    assert bytes(joined) == b'{"b":1.0,"a":[ 2]}'
+    assert bytes(with_members(ABSENT, {"a": Raw(b"null")})) == b'{"a":null}'
+    assert with_members(own, {"b": Raw(b"3")}) is own
+    assert with_members(ABSENT, {}) is ABSENT

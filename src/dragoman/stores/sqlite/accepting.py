@@ -92,8 +92,8 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
         _count_context(tx, scope, context_id)
     tx.execute(
         "INSERT INTO task (id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, created_at,"
-        " request, epoch, attempt, dispatch, owner, lease_until, deadline_at)"
-        " VALUES (?, ?, ?, ?, ?, 1, ?, 1, 1, ?, ?, 1, 1, 'sent', ?, ?, ?)",
+        " metadata, request, epoch, attempt, dispatch, owner, lease_until, deadline_at)"
+        " VALUES (?, ?, ?, ?, ?, 1, ?, 1, 1, ?, ?, ?, 1, 1, 'sent', ?, ?, ?)",
         (
             task_id,
             scope,
@@ -102,6 +102,7 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
             counted,
             now,
             now,
+            bytes(acceptance.metadata) or None,
             encode(request),
             tx.epoch,
             now + lease_ms,

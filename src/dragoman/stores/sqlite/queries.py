@@ -11,6 +11,7 @@ from dragoman.gateway.ports import Acceptance, Accepted, JournalEntry, Lease, Lo
 from dragoman.model import (
     Cursor,
     Filters,
+    RunFacts,
     Scope,
     StatusChange,
     Task,
@@ -21,6 +22,7 @@ from dragoman.model import (
     TaskStatus,
 )
 from dragoman.model.errors import TaskNotFound
+from dragoman.model.payload import ABSENT
 from dragoman.stores.sqlite.evidence import count_with, has_source, lost_sources
 from dragoman.stores.sqlite.records import (
     accepted_from_row,
@@ -38,7 +40,7 @@ class TooLong(Exception):
     """There is more to read than was allowed for; nothing was read."""
 
 
-_Row = tuple[str, str, int, int, bytes]
+_Row = tuple[str, str, int, int, int, int, int, int, bytes | None, bytes]
 _STATES = [state.name.lower() for state in TaskState]
 
 
@@ -97,7 +99,7 @@ def read(
     """
     with snapshot(connection):
         row = connection.execute(
-            "SELECT context_id, visible, seq FROM task WHERE id = ? AND scope_id ="
+            "SELECT context_id, visible, seq, metadata, deadline_at - parked_ms FROM task WHERE id = ? AND scope_id ="
             " (SELECT id FROM scope WHERE tenant = ? AND principal = ? AND agent = ?)",
             (task_id, scope.tenant, scope.principal, scope.agent),
         ).fetchone()
@@ -106,7 +108,8 @@ def read(
         last = row[2] if until is None else min(until, row[2])
         if most is not None and last > most:
             raise TooLong
-        return folded(task_id, row[0], _events(connection, task_id, row[0], 0, last))
+        found = _events(connection, task_id, row[0], 0, last)
+        return folded(task_id, row[0], found, metadata=row[3], deadline=row[4])
 
 
 def peek(connection: sqlite3.Connection, scope: Scope, task_id: str, hidden: bool) -> TaskFold | None:
@@ -191,7 +194,10 @@ def _newest(
     where, values = _conditions(scope, filters, cursor)
     if lost:
         where, values = f"{where} AND NOT {has_source(lost)}", [*values, *lost]
-    columns = "id, context_id, state, status_at, status_seq"
+    columns = (
+        "id, context_id, state, status_at, seq, attempt, deadline_at, deadline_at - parked_ms AS first_deadline,"
+        " metadata, status_seq"
+    )
     if filters.state is not None or filters.context_id is not None:
         source, bound = f"SELECT {columns} FROM task WHERE {where}", values
     else:
@@ -203,7 +209,8 @@ def _newest(
         bound = [value for state in TaskState for value in (*values, state, limit)]
     return connection.execute(
         f"WITH newest AS ({source} ORDER BY status_at DESC, id DESC LIMIT ?)"
-        " SELECT n.id, n.context_id, n.state, n.status_at, coalesce(e.payload, x'') FROM newest n"
+        " SELECT n.id, n.context_id, n.state, n.status_at, n.seq, n.attempt, n.deadline_at, n.first_deadline,"
+        " n.metadata, coalesce(e.payload, x'') FROM newest n"
         " LEFT JOIN event e ON e.task_id = n.id AND e.seq = n.status_seq ORDER BY n.status_at DESC, n.id DESC",
         (*bound, limit),
     ).fetchall()
@@ -249,11 +256,19 @@ def _total(connection: sqlite3.Connection, scope: int, filters: Filters, lost: t
 
 
 def _outline(row: _Row) -> Task:
-    task_id, context_id, state, at, payload = row
+    task_id, context_id, number, at, seq, attempt, deadline, _, metadata, payload = row
     change = change_from_row(task_id, payload)
     message = change.message if isinstance(change, StatusChange) else None
-    status = TaskStatus(state=TaskState(state), timestamp=at, message=message)
-    return Task(id=task_id, context_id=context_id, status=status, artifacts=None)
+    state = TaskState(number)
+    runs = not state.is_terminal and not state.is_interrupted
+    return Task(
+        id=task_id,
+        context_id=context_id,
+        status=TaskStatus(state=state, timestamp=at, message=message),
+        artifacts=None,
+        metadata=msgspec.Raw(metadata) if metadata else ABSENT,
+        run=RunFacts(sequence=seq, attempt=attempt, deadline=deadline if runs else None),
+    )
 
 
 def _whole_tasks(
@@ -262,11 +277,12 @@ def _whole_tasks(
     """Read tasks with their events, as many as a page may hold: at least one, and not what would be cut off again."""
     tasks: list[Task] = []
     size = 0
-    for task_id, context_id, *_ in rows:
+    for task_id, context_id, _, _, _, _, _, deadline, metadata, _ in rows:
         stored = connection.execute(
             "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? ORDER BY seq", (task_id,)
         ).fetchall()
-        fold = folded(task_id, context_id, (event_from_row(task_id, context_id, row) for row in stored))
+        found = (event_from_row(task_id, context_id, row) for row in stored)
+        fold = folded(task_id, context_id, found, metadata=metadata, deadline=deadline)
         tasks.append(fold.task(history_length=history_length, artifacts=artifacts))
         size += sum(len(payload) for *_, payload in stored)
         if size > PAGE_BYTES:

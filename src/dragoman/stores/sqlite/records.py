@@ -4,10 +4,12 @@ import logging
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import Raw
 
 from dragoman.gateway.ports import Acceptance, Accepted, RunRequest
 from dragoman.model import ArtifactChunk, Change, TaskEvent, TaskFold
 from dragoman.model.errors import ArtifactUnverified, MessageIdConflict
+from dragoman.model.payload import ABSENT
 
 _LOG = logging.getLogger("dragoman.store")
 
@@ -58,13 +60,15 @@ def change_from_row(task_id: str, payload: bytes) -> Change:
         raise _damaged(task_id, error) from error
 
 
-def folded(task_id: str, context_id: str, events: Iterable[TaskEvent]) -> TaskFold:
-    """Return the fold of a task's events.
+def folded(
+    task_id: str, context_id: str, events: Iterable[TaskEvent], *, metadata: bytes | None, deadline: int
+) -> TaskFold:
+    """Return the fold of a task's events, and of what its row says of it: its metadata, and its deadline at first.
 
     Raises:
         ArtifactUnverified: one is missing.
     """
-    fold = TaskFold(task_id, context_id)
+    fold = TaskFold(task_id, context_id, Raw(metadata) if metadata else ABSENT, deadline=deadline)
     try:
         fold.apply_all(events)
     except ValueError as error:

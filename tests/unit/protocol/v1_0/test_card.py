@@ -2,7 +2,10 @@
 
 import json
 
-from dragoman.model import AgentCard, AgentInterface, Capabilities, Skill
+import msgspec
+from msgspec import structs
+
+from dragoman.model import AgentCard, AgentInterface, Capabilities, Extension, Skill
 from dragoman.protocol.v1_0.card import encode_card
 
 LEAST = AgentCard(
@@ -38,6 +41,18 @@ def test_capabilities_that_are_missing_are_said_to_be() -> None:
         "pushNotifications": False,
         "extendedAgentCard": False,
     }
+
+
+def test_an_extension_has_those_members_that_say_something() -> None:
+    declared = (
+        Extension.of("urn:a", description="d", required=True, params={"most": 10**20}),
+        Extension(uri="urn:b"),
+    )
+    card = encode_card(structs.replace(LEAST, capabilities=Capabilities(extensions=declared)))
+    assert json.loads(msgspec.json.encode(card["capabilities"]))["extensions"] == [
+        {"uri": "urn:a", "description": "d", "required": True, "params": {"most": 10**20}},
+        {"uri": "urn:b"},
+    ]
 
 
 def test_a_card_has_no_member_of_another_generation() -> None:
