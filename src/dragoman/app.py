@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from dragoman.admin import shapes
 from dragoman.admin.surface import AdminSurface
 from dragoman.agents import Agent, AgentError
 from dragoman.agents.hosted import HostedAgent
-from dragoman.agents.load import load_attribute, load_file
+from dragoman.agents.load import check_ids, load_attribute, load_file
 from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
@@ -46,6 +45,7 @@ from dragoman.config import (
     host_and_port,
     seconds,
 )
+from dragoman.conformance import Conformance
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
@@ -71,9 +71,6 @@ FAILURES_PER_SECOND = 0.2
 """Credentials that are not good, by address: so many a second in the long run."""
 
 DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
-
-CONFORMANCE_AGENTS: Mapping[str, str] = MappingProxyType({"tck-03": "dragoman.agents.tck_03:tck_03"})
-"""Id → where the agent is: those that upstream conformance kits are run on, served where somebody asks for them."""
 
 
 def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
@@ -117,7 +114,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
         agents.extend(load_file(file))
     if not agents:
         agents = [load_attribute(reference) for reference in DEMO_AGENTS]
-    _check_ids(agents)
+    check_ids(agents)
     return agents
 
 
@@ -130,33 +127,6 @@ def _extension(declared: str | ExtensionTable) -> str | Extension:
         required=declared.required,
         params=declared.params or None,
     )
-
-
-def conformance_agents(config: Config, agents: Sequence[Agent]) -> list[Agent]:
-    """Return the conformance agents, less those that the configuration serves under their own ids already.
-
-    Args:
-        config: the configuration.
-        agents: the agents that are served whether or not these are.
-
-    Raises:
-        AgentError: another agent has the id of one of them.
-    """
-    found = [
-        load_attribute(reference)
-        for agent_id, reference in CONFORMANCE_AGENTS.items()
-        if agent_id not in config.agents or config.agents[agent_id].python != reference
-    ]
-    _check_ids([*agents, *found])
-    return found
-
-
-def _check_ids(agents: Sequence[Agent]) -> None:
-    places: dict[str, str] = {}
-    for agent in agents:
-        if agent.id in places:
-            raise AgentError(f"{agent.place}: the agent id {agent.id!r} is taken by {places[agent.id]}")
-        places[agent.id] = agent.place
 
 
 def database_path(config: Config, data: Path) -> Path:
@@ -220,6 +190,7 @@ class Service:
         agents: Sequence[Agent],
         *,
         beside: Sequence[Agent] = (),
+        conformance: Conformance | None = None,
         data: Path,
         base_url: str,
         log: LogSink,
@@ -230,6 +201,7 @@ class Service:
             config: the configuration.
             agents: the agents to serve.
             beside: further ones, which do not count where the default agent is the only one.
+            conformance: how conformance agents are served, if that was asked for.
             data: the data folder.
             base_url: the origin and base path that cards advertise.
             log: where log lines go.
@@ -242,6 +214,8 @@ class Service:
         self.drain = config.server.drain
         self._drain = seconds(config.server.drain, "server.drain")
         versions = load_versions()
+        if conformance is not None:
+            conformance.check(versions)
         everyone = (*agents, *beside)
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
         failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
@@ -264,7 +238,10 @@ class Service:
 
         def served() -> dict[str, ServedAgent]:
             closed, keys = not gate.is_open, self._signing.keys
-            return {agent.id: _served(agent, config, versions, base_url, closed, keys) for agent in everyone}
+            return {
+                agent.id: _served(agent, config, versions, base_url, closed, keys, conformance)
+                for agent in everyone
+            }
 
         def served_hosted() -> dict[str, ServedAgent]:
             return _served_hosted(hosted, config, versions, base_url, self._signing.keys)
@@ -448,8 +425,11 @@ def _served(
     base_url: str,
     closed: bool,
     keys: Sequence[SigningKey],
+    conformance: Conformance | None,
 ) -> ServedAgent:
-    chosen = _versions(agent, config, versions)
+    chosen: Mapping[str, ProtocolSpec] = _versions(agent, config, versions)
+    if conformance is not None:
+        chosen = conformance.versions_of(agent, chosen)
     table = config.agents.get(agent.id, AgentTable())
     base = f"{base_url}/agents/{agent.id}"
     places, bearer = interfaces(base, chosen.values()), closed and not table.public

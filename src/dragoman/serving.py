@@ -15,17 +15,11 @@ from pathlib import Path
 import uvicorn
 
 from dragoman.agents import Agent
-from dragoman.app import (
-    Service,
-    check_listen,
-    check_tenants,
-    conformance_agents,
-    database_path,
-    load_agents,
-)
+from dragoman.app import Service, check_listen, check_tenants, database_path, load_agents
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.callers import exposed_tokens
 from dragoman.config import Config, ConfigError
+from dragoman.conformance import Conformance, conformance_agents
 from dragoman.protocol.hosts import is_loopback
 from dragoman.stores.sqlite import StoreBusy
 from dragoman.telemetry.logs import LogSink
@@ -51,7 +45,7 @@ async def serve(
     config: Config,
     files: Sequence[Path],
     *,
-    conformance: bool = False,
+    conformance: Conformance | None = None,
     data: Path,
     log: LogSink,
     started: Started,
@@ -61,7 +55,7 @@ async def serve(
     Args:
         config: the configuration.
         files: files of agents to serve beside those of the configuration.
-        conformance: whether to serve the conformance agents too.
+        conformance: how to serve the conformance agents, if they are to be served.
         data: the data folder.
         log: where log lines go.
         started: called once requests are answered, with the server's base URL, the agents and the store's path.
@@ -72,13 +66,21 @@ async def serve(
     host, port = check_listen(config, data)
     check_tenants(config, data)
     agents = load_agents(config, files)
-    beside = conformance_agents(config, agents) if conformance else []
+    beside = conformance_agents(config, agents) if conformance is not None else []
     listener = _listen(host, port)
     try:
         local_url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
         base_url = (config.server.public_url or local_url) + config.server.base_path
         service = await _when_free(
-            lambda: Service(config, agents, beside=beside, data=data, base_url=base_url, log=log)
+            lambda: Service(
+                config,
+                agents,
+                beside=beside,
+                conformance=conformance,
+                data=data,
+                base_url=base_url,
+                log=log,
+            )
         )
         await service.start()
         if service.gate.is_open and not is_loopback(host):

@@ -16,6 +16,7 @@ ROOMS = [
     "callers",
     "cards",
     "cli",
+    "conformance",
     "config",
     "engines",
     "gateway",

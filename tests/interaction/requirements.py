@@ -195,6 +195,7 @@ card.head                 | http    | SPEC I1    | HEAD of a card has the header
 card.refused              | http    | SPEC I4    | wrong methods and unknown agents, in the negotiated form
 card.root                 | http    | SPEC I3    | the only or default agent's card stands at the root, no other
 agents.conformance        | http    | SPEC A6    | conformance agents are served where they are asked for
+agents.conformance-table  | http    | SPEC 17    | they alone can answer with the error statuses of 1.0.0
 card.signed               | http    | SPEC K1    | every form is signed, by keys that stand beside it
 card.keys                 | http    | SPEC K1    | the keys are public, for reading only, and rotated beside the server
 card.stable               | http    | SPEC K3    | a card does not change while the server works

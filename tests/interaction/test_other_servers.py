@@ -1,6 +1,7 @@
 """Servers with another configuration: one agent, a default agent, a public address, the usual limits."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from dragoman.app import CONFORMANCE_AGENTS
-from tests.harness.server import ServerProcess
-from tests.interaction.callers import HttpCaller, Request
+from dragoman.conformance import CONFORMANCE_AGENTS
+from tests.harness.server import ServerDidNotStartError, ServerProcess
+from tests.interaction.callers import HttpCaller, Request, RpcCaller
 from tests.interaction.conftest import AGENTS
 from tests.interaction.messages import send_params
 from tests.interaction.requirements import covers
@@ -95,6 +96,42 @@ def test_a_conformance_agent_can_be_the_default_one(tmp_path: Path) -> None:
             own = http.deliver(Request("GET", f"/agents/{agent}/.well-known/agent-card.json"))
             root = http.deliver(Request("GET", "/.well-known/agent-card.json"))
             assert (root.status, root.body) == (200, own.body)
+
+
+@covers("agents.conformance-table")
+@pytest.mark.parametrize(
+    ("table", "status"), [((), 400), (("--tck-table", "1.0.1"), 400), (("--tck-table", "1.0.0"), 409)]
+)
+def test_conformance_agents_alone_answer_with_the_statuses_of_the_table(
+    tmp_path: Path, table: tuple[str, ...], status: int
+) -> None:
+    config = '[agents.tck]\npython = "dragoman.agents.tck:tck"\ndefault = true\n' + DEMOS.format(demo="")
+    with serving(tmp_path, config, arguments=("--conformance", *table)) as http:
+        for agent in ("tck", "tck-min", "demo"):
+            task = http.to(agent).call("SendMessage", send_params()).task
+            reply = http.to(agent).call("CancelTask", {"id": task["id"]})
+            assert reply.reason == "TASK_NOT_CANCELABLE"
+            assert reply.status == reply.json()["error"]["code"] == (400 if agent == "demo" else status)
+            by_rpc = RpcCaller(http.client, http.origin, agent).call("CancelTask", {"id": task["id"]})
+            assert (by_rpc.status, by_rpc.json()["error"]["code"]) == (200, -32002)
+
+
+@covers("agents.conformance-table")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--conformance", "--tck-table", "1.1"),
+            "--tck-table 1.1: there is no such table; there is 1.0.1, 1.0.0",
+        ),
+        (("--tck-table", "1.0.0"), "write --conformance as well"),
+    ],
+)
+def test_a_table_that_is_not_there_or_not_wanted_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(ServerDidNotStartError, match=re.escape(said)), serving(tmp_path, arguments=arguments):
+        pass
 
 
 @covers("card.public-url", "voice.69")

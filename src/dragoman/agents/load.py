@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -60,6 +61,19 @@ def load_attribute(reference: str) -> Agent:
     if not isinstance(agent, Agent):
         raise AgentError(f"{source} has no agent named {attribute!r}; it has {_names(module) or 'none'}")
     return _checked([agent], source)[0]
+
+
+def check_ids(agents: Sequence[Agent]) -> None:
+    """Make sure that no two agents have one id.
+
+    Raises:
+        AgentError: two have; the message names both places.
+    """
+    places: dict[str, str] = {}
+    for agent in agents:
+        if agent.id in places:
+            raise AgentError(f"{agent.place}: the agent id {agent.id!r} is taken by {places[agent.id]}")
+        places[agent.id] = agent.place
 
 
 def _named(source: str, attribute: str) -> object:

@@ -87,6 +87,9 @@ class HttpBinding:
             raise
         exchange.version = version
         dialect = dialects[version]
+        if agent is not None and agent.versions[version] is not self._directory.versions[version]:
+            # An agent may be served in another revision than all others.
+            dialect = agent.versions[version].dialect(dialect.mount)
         if dialect.choose is not None:
             dialect = dialect.choose(request.headers) or dialect
         exchange.form = HttpForm(dialect, version, request, self._answer_type(request, dialect))

@@ -24,14 +24,23 @@ def serve(
     conformance: Annotated[
         bool, typer.Option("--conformance", help="Serve the agents for conformance kits too.")
     ] = False,
+    tck_table: Annotated[
+        str | None,
+        typer.Option(
+            "--tck-table",
+            metavar="REVISION",
+            help="With --conformance: the revision of A2A 1.0 whose HTTP statuses of errors these agents answer with.",
+        ),
+    ] = None,
 ) -> None:
     """Serve agents over A2A until it is stopped."""
     import msgspec
     import uvloop
 
-    from dragoman import app, serving
+    from dragoman import serving
     from dragoman.agents import AgentError
     from dragoman.config import ConfigError, host_and_port
+    from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
     from dragoman.stores.sqlite import StoreError
     from dragoman.telemetry.logs import LogSink, configure
 
@@ -47,6 +56,8 @@ def serve(
             )
     except ConfigError as error:
         refuse(error)
+    if tck_table is not None and not conformance:
+        refuse("--tck-table is about the conformance agents; write --conformance as well")
     log = LogSink()
     configure(log)
 
@@ -55,10 +66,10 @@ def serve(
             serving.serve(
                 settings,
                 files or [],
-                conformance=conformance,
+                conformance=Conformance(tck_table or "") if conformance else None,
                 data=data,
                 log=log,
-                started=partial(_greet, kits=app.CONFORMANCE_AGENTS if conformance else ()),
+                started=partial(_greet, kits=CONFORMANCE_AGENTS if conformance else ()),
             )
         )
     except (ConfigError, AgentError) as error:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -173,7 +174,8 @@ class ProtocolSpec(Struct, frozen=True):
     The first of the `http` dialects is the one for what belongs to no agent. `extension_headers`, in lower case,
     name the extensions that a caller asks for; the first one is answered. `card` returns the card as a JSON object
     in the form of this version alone. `describe` returns the OpenAPI document of the HTTP+JSON binding, if the
-    version has one.
+    version has one. `revisions` holds the dialects by the revisions whose HTTP statuses differ; `http` are those of
+    the newest.
     """
 
     version: str
@@ -182,3 +184,8 @@ class ProtocolSpec(Struct, frozen=True):
     card: Callable[[AgentCard], Json]
     extension_headers: tuple[bytes, ...] = (b"a2a-extensions",)
     describe: Callable[[Deployment], bytes] | None = None
+    revisions: Mapping[str, tuple[HttpDialect, ...]] = MappingProxyType({})
+
+    def dialect(self, mount: str) -> HttpDialect:
+        """Return the HTTP dialect that stands at a mount."""
+        return next(dialect for dialect in self.http if dialect.mount == mount)

@@ -9,6 +9,7 @@ SPEC = ProtocolSpec(
     jsonrpc=jsonrpc.DIALECT,
     card=card.encode_card,
     describe=openapi.describe,
+    revisions={"1.0.1": (http.DIALECT,), "1.0.0": (http.DIALECT_1_0_0,)},
 )
 
 __all__ = ["SPEC"]

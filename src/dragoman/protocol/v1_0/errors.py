@@ -64,17 +64,39 @@ TABLE: Mapping[type[DragomanError], Codes] = MappingProxyType(
 )
 
 
-def codes(error: DragomanError) -> Codes:
+TABLE_1_0_0: Mapping[type[DragomanError], Codes] = MappingProxyType(
+    {
+        **TABLE,
+        errors.TaskNotCancelable: Codes(-32002, 409, "FAILED_PRECONDITION"),
+        errors.PushNotificationNotSupported: Codes(-32003, 400, "UNIMPLEMENTED"),
+        errors.UnsupportedOperation: Codes(-32004, 400, "UNIMPLEMENTED"),
+        errors.ContentTypeNotSupported: Codes(-32005, 415, "INVALID_ARGUMENT"),
+        errors.InvalidAgentResponse: Codes(-32006, 502, "INTERNAL"),
+        errors.VersionNotSupported: Codes(-32009, 400, "UNIMPLEMENTED"),
+    }
+)
+"""The same of revision 1.0.0 (§5.4), where six errors have another HTTP status or name."""
+
+
+def codes(error: DragomanError, table: Mapping[type[DragomanError], Codes] = TABLE) -> Codes:
     """Return the codes of an error: those of the nearest class in the table."""
     for kind in type(error).__mro__:
-        if kind in TABLE:
-            return TABLE[kind]
+        if kind in table:
+            return table[kind]
     return _INTERNAL
 
 
 def encode_http(error: DragomanError, occasion: Occasion) -> ErrorReply:
     """Return an error as a google.rpc.Status document, which says nothing of the occasion."""
-    known = codes(error)
+    return _status(error, codes(error))
+
+
+def encode_http_1_0_0(error: DragomanError, occasion: Occasion) -> ErrorReply:
+    """Return an error as `encode_http` does, with the status and name of revision 1.0.0."""
+    return _status(error, codes(error, TABLE_1_0_0))
+
+
+def _status(error: DragomanError, known: Codes) -> ErrorReply:
     document = {
         "error": {
             "code": known.http,

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from dragoman.model.operation import CapabilityRequest, Operation, Request
 from dragoman.protocol.media import A2A_JSON, JSON
 from dragoman.protocol.parameters import Query, boolean, from_body, number_or_name, text
 from dragoman.protocol.spec import Endpoint, HttpCall, HttpDialect, RouteTable
 from dragoman.protocol.v1_0 import decode
 from dragoman.protocol.v1_0.encode import CODEC
-from dragoman.protocol.v1_0.errors import encode_http
+from dragoman.protocol.v1_0.errors import encode_http, encode_http_1_0_0
 
 R = TypeVar("R", bound=Request)
 
@@ -69,3 +71,6 @@ ROUTES = RouteTable(
 DIALECT = HttpDialect(
     mount="", routes=ROUTES, codec=CODEC, media_types=(JSON, A2A_JSON), encode_error=encode_http
 )
+
+DIALECT_1_0_0 = structs.replace(DIALECT, encode_error=encode_http_1_0_0)
+"""The same with the error statuses of 1.0.0, which kits and clients of that revision look for."""

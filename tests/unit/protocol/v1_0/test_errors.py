@@ -8,7 +8,15 @@ import pytest
 from dragoman.model import errors
 from dragoman.model.errors import DragomanError, FieldViolation, InvalidParams
 from dragoman.protocol.spec import Occasion
-from dragoman.protocol.v1_0.errors import TABLE, codes, encode_http, encode_jsonrpc, http_status
+from dragoman.protocol.v1_0.errors import (
+    TABLE,
+    TABLE_1_0_0,
+    codes,
+    encode_http,
+    encode_http_1_0_0,
+    encode_jsonrpc,
+    http_status,
+)
 
 OCCASION = Occasion("/agents/demo/message:send", "r-1")
 
@@ -148,3 +156,29 @@ def test_texts_of_any_script_go_out_as_they_are() -> None:
     document = json.loads(encode_http(error, OCCASION).body)
     assert document["error"]["message"] == "größer\u2028\0"
     assert document["error"]["details"][0]["metadata"] == {"a": "ü"}
+
+
+# The rows of the standard's revision 1.0.0 (§5.4) that 1.0.1 has changed: HTTP status, and google.rpc name.
+BEFORE = {
+    "TaskNotCancelable": (409, "FAILED_PRECONDITION"),
+    "PushNotificationNotSupported": (400, "UNIMPLEMENTED"),
+    "UnsupportedOperation": (400, "UNIMPLEMENTED"),
+    "ContentTypeNotSupported": (415, "INVALID_ARGUMENT"),
+    "InvalidAgentResponse": (502, "INTERNAL"),
+    "VersionNotSupported": (400, "UNIMPLEMENTED"),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_error_has_the_codes_of_1_0_0_where_they_are_asked_for(name: str) -> None:
+    code, status, word, _ = EXPECTED[name]
+    before = codes(sample(KINDS[name]), TABLE_1_0_0)
+    assert (before.jsonrpc, before.http, before.status) == (code, *BEFORE.get(name, (status, word)))
+
+
+def test_a_document_of_1_0_0_has_its_status_and_is_the_same_otherwise() -> None:
+    error = errors.TaskNotCancelable("It is finished")
+    now, before = encode_http(error, OCCASION), encode_http_1_0_0(error, OCCASION)
+    assert (now.status, before.status, now.content_type) == (400, 409, before.content_type)
+    told, told_before = json.loads(now.body)["error"], json.loads(before.body)["error"]
+    assert told_before == {**told, "code": 409}
