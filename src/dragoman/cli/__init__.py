@@ -11,6 +11,7 @@ from dragoman.cli import (
     backup,
     card,
     check,
+    conformance,
     keys,
     migrate,
     send,
@@ -34,6 +35,7 @@ app.command("agents")(agents.agents)
 app.command("send")(send.send)
 app.command("card")(card.card)
 app.command("backup")(backup.backup)
+app.command("conformance")(conformance.conformance)
 app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(migrate.app, name="migrate")
