@@ -1,23 +1,11 @@
 """`docs/reference/conformance.md` says what the kit is expected to find, and `test_kit.py` that it does find that."""
 
 import re
-from collections.abc import Iterator
 
+from tests.conformance.page import PAGE, table
 from tests.conformance.v0_3.expected import FAILED, REPORTS, REVISION
-from tests.harness.paths import CHECKOUT
 
-PAGE = (CHECKOUT / "docs" / "reference" / "conformance.md").read_text(encoding="utf-8")
 OUTCOMES = ("passed", "failed", "skipped", "xfailed", "xpassed")
-
-
-def table(*columns: str) -> Iterator[list[str]]:
-    """The rows of the page's table with these columns."""
-    _, _, below = PAGE.partition(f"| {' | '.join(columns)} |\n")
-    assert below, f"the page has no table with the columns {columns}"
-    for line in below.splitlines()[1:]:
-        if not line.startswith("|"):
-            return
-        yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def report(category: str, transport: str) -> str:
@@ -35,7 +23,7 @@ def test_the_table_of_results_is_what_is_expected() -> None:
 
 
 def test_each_test_that_fails_is_explained() -> None:
-    failures = PAGE.partition("### Each failure\n")[2].partition("\n### ")[0]
+    failures = PAGE.partition("#### Each failure\n")[2].partition("\n#### ")[0]
     explained = set(re.findall(r"^\*\*`(\w+)`\*\*", failures, re.MULTILINE))
     assert explained == {name.partition("::")[2] for names in FAILED.values() for name in names}
 
