@@ -6,12 +6,15 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from dragoman.gateway.tenants import Book, Token
+from dragoman.identity import hash_token
 from dragoman.stores.sqlite import consult
 from tests.durability.ledger import dragoman
 from tests.durability.tenants import CONFIG, TenantServer, becomes, caller, person
 from tests.harness.server import ServerProcess
 
 PLENTY = 1_000_000
+ROOT = "a-token-of-the-operator-of-acme"
 LIMITS = f"""
 [limits]
 running = {{ tenant = {PLENTY} }}
@@ -76,7 +79,14 @@ async def test_a_quota_that_is_set_holds_within_seconds_for_its_tenant_alone_on_
 async def test_a_rate_holds_for_hosted_calls_cards_and_approvals_and_not_for_cancels_or_administration(
     server: TenantServer,
 ) -> None:
-    server.change(lambda book: book.set_limit("acme", "rate.tenant", 6))
+    def provide(book: Book) -> None:
+        book.set_limit("acme", "rate.tenant", 6)
+        root = Token(
+            id="root", tenant="acme", principal="alice", scopes=("admin:*",), note="", created_at=book.now
+        )
+        book.add_token(root, hash_token(ROOT))
+
+    server.change(provide)
     server.restart()
     async with caller(server, "acme", "alice") as alice, caller(server, "acme", "bob") as bob:
         task_id = await alice.begun(hosted=True)
@@ -91,6 +101,9 @@ async def test_a_rate_holds_for_hosted_calls_cards_and_approvals_and_not_for_can
         # Approvals want another scope, which is looked at first.
         assert (await alice.http.get("/v1/a2a/approvals")).status_code == 403
         assert (await alice.http.get("/healthz")).status_code == 200
+        async with caller(server, text=ROOT) as root:
+            for _ in range(7):
+                assert (await root.http.get("/v1/admin/tenants")).status_code == 200
         assert limit(await bob.send("Hello")) == "rate.tenant"
         canceled = await alice.call("CancelTask", id=task_id)
         assert canceled.json()["result"]["status"]["state"] == "TASK_STATE_CANCELED"

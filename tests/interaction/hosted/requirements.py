@@ -2,7 +2,8 @@
 
 The ids and the words are ours. Sources: `B`, seed B by its chapter (`intro`, `discover`, `table`, `identity`, `input`,
 `output`, `windows`, `approval`), with `moving` for the part of the following chapter that is about retired paths, and
-`H`, the settled contract. What is proved in another folder is in `ELSEWHERE`.
+`H`, the settled contract; from there also `P`, who may call, `C`, the configuration, and `O`, operations: what whoever
+runs the profile relies on. What is proved in another folder is in `ELSEWHERE`.
 """
 
 from tests.interaction.manifest import marker, read_table
@@ -12,6 +13,7 @@ profile.off              | - | B intro     | the profile is off by itself, and i
 profile.feature          | - | B intro     | a tenant without the feature agent_api has no hosted agents
 profile.workspace        | - | B intro     | an agent that has no workspace is not hosted
 profile.store            | - | B intro     | checking a configuration says what the profile would run on
+profile.schema           | - | B intro     | a store of an older schema is refused with the command that upgrades it
 sdk.python               | - | B intro     | the official Python SDKs work with a hosted agent
 sdk.javascript           | - | H 9         | so does the official JavaScript SDK
 card.place               | - | B discover  | each hosted agent has a card at its base, for callers with a right to read
@@ -132,6 +134,32 @@ version.patches          | - | B approval  | patch revisions of 1.0 are taken
 version.others           | - | B approval  | every other version is refused and none is downgraded
 retired.paths            | - | B moving    | retired paths are 410 for everybody and name what took their place
 retired.others           | - | H 8         | what only looks like one is not there
+tenant.beside            | - | P 4         | tenants and principals are made and removed beside a running server
+tenant.removed           | - | P 4         | a tenant that is removed is gone with all its principals within 5 seconds
+tenant.feature           | - | P 4         | a feature that is taken closes the hosted surface within 5 seconds
+tenant.nowhere           | - | P 5         | a server does not start with an agent whose tenant is nowhere
+token.once               | - | P 1         | a token is printed when it is made and never again
+token.hidden             | - | P 1         | no store, log or answer holds a token
+token.expires            | - | P 1         | a token that expires ends what it has open
+token.revoked            | - | P 4         | a token that is revoked ends what it has open within 5 seconds
+token.waits              | - | P 4         | a wait over JSON-RPC ends with its token too
+token.signed             | - | P 1         | signed tokens of an issuer let their principals in
+token.scopes             | - | P 1         | a scope that is none is refused where a token is given it
+token.guessed            | - | P 4         | failed authentication is bounded by address
+token.proxies            | - | C 5         | behind a trusted proxy, and nowhere else, callers have their own addresses
+admin.scope              | - | P 5         | administration needs admin:*, which no other scope covers
+admin.alone              | - | P 5         | and that scope covers nothing else
+admin.at-once            | - | P 5         | what is changed over HTTP is so before the answer
+admin.named              | - | P 5         | what is done is noted as done by whoever asked
+audit.acts               | - | O 15        | sends and cancels are in the audit as soon as they are answered
+audit.denials            | - | P 4         | so is denied access, within a few seconds
+audit.silent             | - | O 15        | no text and no token is in it
+audit.kept               | - | O 15        | nothing of it can be changed, or deleted before its time is over
+audit.retention          | - | O 15        | what is older than its retention goes
+limits.rate              | - | O 15        | a rate holds for hosted calls, cards and approvals
+limits.quota             | - | O 15        | a quota of a tenant holds within seconds, for it alone
+limits.configured        | - | O 15        | what the configuration says of a tenant goes over the store
+limits.ended             | - | O 15        | tasks that a command ends beside the server count no more
 """
 
 REQUIREMENTS = read_table(_TABLE, {"-": frozenset()})
@@ -140,13 +168,78 @@ REQUIREMENTS = read_table(_TABLE, {"-": frozenset()})
 covers = marker(REQUIREMENTS)
 """Marks a test as a proof of requirements."""
 
+_REVOKING = "tests/durability/test_revoking.py"
+_LIMITS = "tests/durability/test_tenant_limits.py"
+_AUDIT = "tests/security/test_audit.py"
+_ADMIN = "tests/security/test_admin.py"
+_FAILURES = "tests/security/test_failed_authentication.py"
+
 ELSEWHERE = {
+    "profile.schema": (
+        "tests/migration/test_served.py",
+        "test_a_server_refuses_an_older_store_and_says_what_to_run",
+    ),
     "sdk.python": ("tests/interop/test_hosted.py", "test_a_blocking_send_gives_one_verified_result"),
     "sdk.javascript": ("tests/interop/test_hosted.py", "test_a_blocking_send_gives_one_verified_result"),
     "client.example": ("tests/interop/test_example_client.py", "test_the_example_prints_what_the_agent_gave"),
     "client.recovers": (
         "tests/interop/test_example_client.py",
         "test_it_recovers_a_submission_whose_reply_was_lost",
+    ),
+    "tenant.beside": (
+        _REVOKING,
+        "test_commands_beside_a_running_server_let_somebody_in_and_out_again",
+    ),
+    "tenant.removed": (_REVOKING, "test_a_tenant_that_is_removed_is_gone_with_all_its_principals"),
+    "tenant.feature": (
+        _REVOKING,
+        "test_a_feature_that_is_taken_closes_the_hosted_surface_and_no_other",
+    ),
+    "token.once": ("tests/unit/cli/test_tenants.py", "test_a_token_is_alone_on_standard_output"),
+    "token.hidden": ("tests/security/test_openness.py", "test_no_secret_is_written_or_answered"),
+    "token.expires": (_REVOKING, "test_a_token_that_expires_ends_what_it_had_open"),
+    "token.revoked": (_REVOKING, "test_a_credential_that_is_taken_ends_everything_it_had_open"),
+    "token.waits": (_REVOKING, "test_a_blocking_wait_over_json_rpc_ends_when_its_token_is_revoked"),
+    "token.signed": ("tests/security/test_jwt.py", "test_a_good_token_lets_its_principal_in"),
+    "token.scopes": ("tests/unit/cli/test_tenants.py", "test_a_token_that_is_refused_is_not_made"),
+    "token.guessed": (_FAILURES, "test_an_address_with_too_many_failures_has_to_wait"),
+    "token.proxies": (
+        _FAILURES,
+        "test_behind_a_trusted_proxy_the_callers_have_addresses_of_their_own",
+    ),
+    "admin.scope": (_ADMIN, "test_no_other_scope_covers_that_of_administrators"),
+    "admin.alone": (_ADMIN, "test_the_scope_of_administrators_covers_nothing_else"),
+    "admin.at-once": (_ADMIN, "test_what_is_changed_is_so_before_the_answer_on_live_streams_too"),
+    "admin.named": (
+        "tests/unit/admin/test_surface.py",
+        "test_what_is_done_is_noted_as_done_by_whoever_asked",
+    ),
+    "audit.acts": (_AUDIT, "test_sends_and_cancels_are_there_as_soon_as_they_are_answered"),
+    "audit.denials": (_AUDIT, "test_denied_access_is_there_within_a_few_seconds"),
+    "audit.silent": (_AUDIT, "test_no_text_and_no_secret_is_in_the_audit"),
+    "audit.kept": (
+        "tests/contract/test_auditing.py",
+        "test_nothing_that_is_still_to_be_kept_can_be_deleted_or_changed",
+    ),
+    "audit.retention": (
+        _AUDIT,
+        "test_what_is_older_than_its_retention_goes_and_what_came_since_stays",
+    ),
+    "limits.rate": (
+        _LIMITS,
+        "test_a_rate_holds_for_hosted_calls_cards_and_approvals_and_not_for_cancels_or_administration",
+    ),
+    "limits.quota": (
+        _LIMITS,
+        "test_a_quota_that_is_set_holds_within_seconds_for_its_tenant_alone_on_both_surfaces",
+    ),
+    "limits.configured": (
+        _LIMITS,
+        "test_what_the_configuration_says_of_a_tenant_goes_over_what_the_store_keeps",
+    ),
+    "limits.ended": (
+        _LIMITS,
+        "test_tasks_that_a_command_ends_beside_the_server_are_counted_no_more",
     ),
 }
 """Requirement → file and test that prove it in another folder."""

@@ -59,7 +59,7 @@ def test_what_cannot_work_is_refused_by_its_key(tmp_path: Path, config: str, key
     assert key in said.stderr, said.stderr
 
 
-@covers("profile.off")
+@covers("profile.off", "tenant.nowhere")
 def test_a_server_does_not_start_with_a_profile_or_an_agent_that_nobody_can_call(tmp_path: Path) -> None:
     ours = '[agents.demo]\npython = "dragoman.agents.demo:demo"\ntenant = "acme"\n'
     for config, key in ((HOSTED, "hosted.enabled"), (ours, "agents.demo.tenant")):
