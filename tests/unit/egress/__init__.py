@@ -1,0 +1,1 @@
+"""Where requests may go, and how they get there."""
