@@ -72,7 +72,14 @@ class SqliteHome(StoreHome):
         self._write("UPDATE clock SET offset_ms = offset_ms + ?", milliseconds)
 
     def left(self) -> dict[str, int]:
-        tables = {"task": "1", "event": "1", "journal": "1", "identity": "1", "counter": "context_id <> ''"}
+        tables = {
+            "task": "1",
+            "event": "1",
+            "journal": "1",
+            "identity": "1",
+            "counter": "context_id <> ''",
+            "push_config": "1",
+        }
         with closing(sqlite3.connect(self.path)) as connection:
             return {
                 table: connection.execute(f"SELECT count(*) FROM {table} WHERE {which}").fetchone()[0]  # noqa: S608

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+from dragoman.gateway.hooks import KeptConfig
 from dragoman.gateway.ports import Acceptance, Commit, Lease, RunRequest, TaskStore
 from dragoman.model import (
     Artifact,
@@ -60,6 +61,7 @@ def acceptance(
     task_id: str | None = None,
     request: RunRequest | None = None,
     allowance: Allowance | None = None,
+    push: KeptConfig | None = None,
 ) -> Acceptance:
     """An acceptance of `sent`; its digest is that of the text unless it is named."""
     sent = sent or message()
@@ -74,6 +76,7 @@ def acceptance(
         deadline=deadline,
         visible=visible,
         allowance=allowance,
+        push=push,
     )
 
 

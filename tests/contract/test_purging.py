@@ -37,7 +37,7 @@ S = TaskState
 ALL = {state.name: HOUR for state in TERMINAL}
 AGED = HOUR + 1000
 """What ended just now is older than an hour after so many milliseconds: at exactly an hour it is not."""
-NOTHING = {"task": 0, "event": 0, "journal": 0, "identity": 0, "counter": 0}
+NOTHING = {"task": 0, "event": 0, "journal": 0, "identity": 0, "counter": 0, "push_config": 0}
 
 
 async def answered(store: TaskStore, **how: object) -> str:
@@ -179,7 +179,7 @@ async def test_a_run_that_was_answered_with_a_bare_message_is_purged_too(
     assert await purged(store, **ALL) == 1
     for task_id, expected in ((old, False), (failed.task_id, False), (young, True), (running.task_id, True)):
         assert await is_there(store, task_id, hidden=True) is expected
-    assert home.left() == {"task": 2, "event": 3, "journal": 0, "identity": 2, "counter": 0}
+    assert home.left() == {"task": 2, "event": 3, "journal": 0, "identity": 2, "counter": 0, "push_config": 0}
     assert not (await store.accept(acceptance(sent, visible=False))).replayed
 
 
@@ -311,7 +311,7 @@ async def test_a_large_task_is_gone_at_once_and_its_remains_step_by_step(
         steps += 1
         assert step.tasks == 0
     assert steps > 4
-    assert home.left() == {"task": 3, "event": 3, "journal": 0, "identity": 3, "counter": 0}
+    assert home.left() == {"task": 3, "event": 3, "journal": 0, "identity": 3, "counter": 0, "push_config": 0}
     for one, name in zip(anew, ("same", "more 3", "more 29"), strict=True):
         assert not one.replayed
         assert (await store.accept(acceptance(message("new", message_id=name)))).task_id == one.task_id

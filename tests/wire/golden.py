@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
+
+from dragoman.model.operation import CreatePushConfig, SendMessage
 
 FOLDER = Path(__file__).parent
 
@@ -55,6 +57,15 @@ def golden(path: Path) -> Golden:
 def cases(version: str) -> list[Path]:
     """Return the golden cases of a version; files whose name begins with an underscore are read by their own test."""
     return sorted(path for path in (FOLDER / version).glob("*.json") if not path.name.startswith("_"))
+
+
+def placeless(request: Any) -> Any:
+    """Return a request without the places of what it holds, which differ between forms that mean the same."""
+    if isinstance(request, CreatePushConfig):
+        return structs.replace(request, config=structs.replace(request.config, place=""))
+    if isinstance(request, SendMessage) and request.push is not None:
+        return structs.replace(request, push=structs.replace(request.push, place=""))
+    return request
 
 
 def document(text: Raw | bytes) -> Any:

@@ -14,12 +14,18 @@ from dragoman.model.errors import (
     Unauthenticated,
     Unavailable,
 )
+from dragoman.model.operation import Operation
 
 ACCESS = "Access"
 """The action of whoever is refused before it is known what they want."""
 
 _CHANGES = frozenset(
-    ["SendMessage", "SendStreamingMessage", "CancelTask", "DecideApproval", "ResumeRun", "Administer"]
+    [
+        *(operation.value for operation in Operation if operation.writes),
+        "DecideApproval",
+        "ResumeRun",
+        "Administer",
+    ]
 )
 _AFTERWARDS = (InvalidAgentResponse, Unavailable, InternalError)
 """Errors that may come after what was asked for was done, or that say nothing of the caller."""

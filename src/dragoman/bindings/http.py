@@ -9,6 +9,7 @@ from msgspec import Struct
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange, RawRequest
 from dragoman.bindings.forms import HttpForm
+from dragoman.gateway.capability import check_capability
 from dragoman.model import Principal
 from dragoman.model.errors import AgentNotFound, Forbidden, InvalidParams, VersionNotSupported
 from dragoman.model.operation import Operation, Request
@@ -122,6 +123,7 @@ class HttpBinding:
         exchange.operation = match.endpoint.operation.value
         check_right(principal, match.endpoint.operation)
         check_rate(exchange, match.endpoint.operation)
+        check_capability(agent.settings, match.endpoint.operation)
         exchange.route = f"/agents/{{agent}}{dialect.mount}{match.template}"
         body = await self._read(request, dialect) if request.method in _HAS_BODY else None
 

@@ -4,6 +4,7 @@ from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
 from dragoman.bindings.http import Decoded, aside, check_rate, check_right
+from dragoman.gateway.capability import check_capability
 from dragoman.model import Principal
 from dragoman.model.errors import (
     DragomanError,
@@ -100,6 +101,7 @@ class JsonRpcBinding:
             and spec.jsonrpc.streams_refusals
             and media.names(request.headers.joined(b"accept"), media.EVENT_STREAM)
         )
+        check_capability(agent.settings, method.operation)
         asked = await aside(body, lambda: method.decode(envelope.params, self.tenant(agent_id)))
         if not envelope.has_id:
             raise notification()

@@ -35,7 +35,7 @@ from dragoman.gateway.access import Access
 from dragoman.gateway.audit import Audit
 from dragoman.gateway.cards import ExtendedCard
 from dragoman.gateway.extensions import activated
-from dragoman.model import Principal, Scope, Task, TaskPage
+from dragoman.model import Principal, PushConfig, PushConfigs, Scope, Task, TaskPage
 from dragoman.model.errors import (
     DragomanError,
     Forbidden,
@@ -288,6 +288,13 @@ class Pipeline:
                 return form.success(task_within(most, result, codec.task))
             case TaskPage():
                 return form.success(page_within(most, result, codec.page))
+            case PushConfig():
+                exchange.task_id = result.task_id
+                return form.success(codec.push_config(result))
+            case PushConfigs():
+                return form.success(codec.push_configs(result))
+            case None:
+                return form.success(codec.nothing)
             case EventStream():
                 exchange.task_id = result.task_id
                 frames = self._frames(exchange.request, form, result)

@@ -3,11 +3,9 @@
 from msgspec import Struct
 
 from dragoman.gateway.call import Call
-from dragoman.model.errors import (
-    ExtendedAgentCardNotConfigured,
-    Unauthenticated,
-    UnsupportedOperation,
-)
+from dragoman.gateway.capability import check_capability
+from dragoman.model.errors import ExtendedAgentCardNotConfigured, Unauthenticated
+from dragoman.model.operation import Operation
 
 
 class ExtendedCard(Struct, frozen=True):
@@ -23,8 +21,7 @@ def extended_card(call: Call) -> ExtendedCard:
         ExtendedAgentCardNotConfigured: it does, but there is nothing that would be in it.
     """
     settings = call.settings
-    if not settings.capabilities.extended_card:
-        raise UnsupportedOperation("This agent has no extended card; its card says all")
+    check_capability(settings, Operation.GET_EXTENDED_CARD)
     if call.principal.is_anonymous:
         raise Unauthenticated(
             "The extended card is for callers who show who they are; send the header Authorization: Bearer TOKEN",

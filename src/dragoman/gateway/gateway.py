@@ -1,24 +1,25 @@
 """The gateway as its bindings see it: one method that performs any operation."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from dragoman.gateway.call import Answer, Call, EventStream
 from dragoman.gateway.cancel import Canceller
 from dragoman.gateway.cards import ExtendedCard, extended_card
 from dragoman.gateway.extensions import check_required
 from dragoman.gateway.observe import Hub
 from dragoman.gateway.ports import Engine, TaskStore
+from dragoman.gateway.push import PushConfigurer
 from dragoman.gateway.query import Reader
 from dragoman.gateway.send import WINDOW, Sender
 from dragoman.gateway.subscribe import Subscriber
 from dragoman.gateway.watching import ObserverBounds, Watchers
-from dragoman.model import Task, TaskPage
-from dragoman.model.errors import A2AError, PushNotificationNotSupported
+from dragoman.model import PushConfig, PushConfigs, Task, TaskPage
 from dragoman.model.operation import (
     CancelTask,
     CapabilityRequest,
+    CreatePushConfig,
+    DeletePushConfig,
+    GetPushConfig,
     GetTask,
+    ListPushConfigs,
     ListTasks,
     Operation,
     Request,
@@ -26,17 +27,8 @@ from dragoman.model.operation import (
     SubscribeToTask,
 )
 
-Result = Answer | Task | TaskPage | EventStream | ExtendedCard
-
-_REFUSALS: Mapping[Operation, A2AError] = MappingProxyType(
-    {
-        Operation.CREATE_PUSH_CONFIG: PushNotificationNotSupported("This agent sends no push notifications"),
-        Operation.GET_PUSH_CONFIG: PushNotificationNotSupported("This agent sends no push notifications"),
-        Operation.LIST_PUSH_CONFIGS: PushNotificationNotSupported("This agent sends no push notifications"),
-        Operation.DELETE_PUSH_CONFIG: PushNotificationNotSupported("This agent sends no push notifications"),
-    }
-)
-"""What an operation is answered with when the agent's card does not declare its capability."""
+Result = Answer | Task | TaskPage | EventStream | PushConfig | PushConfigs | ExtendedCard | None
+"""What came of an operation; `None` where there is nothing to tell."""
 
 
 class Gateway:
@@ -50,9 +42,11 @@ class Gateway:
         *,
         window: float = WINDOW,
         watchers: Watchers | None = None,
+        hooks: PushConfigurer | None = None,
     ) -> None:
         watchers = watchers or Watchers(ObserverBounds())
-        self._sender = Sender(store, engine, hub, watchers, window=window)
+        self._hooks = hooks = hooks or PushConfigurer(None, None, None)
+        self._sender = Sender(store, engine, hub, watchers, hooks, window=window)
         self._reader = Reader(store)
         self._canceller = Canceller(store, engine)
         self._subscriber = Subscriber(store, hub, watchers)
@@ -77,8 +71,14 @@ class Gateway:
                 return await self._canceller.cancel(call, request)
             case SubscribeToTask():
                 return await self._subscriber.subscribe(call, request)
-            case CapabilityRequest() if operation is Operation.GET_EXTENDED_CARD:
-                return extended_card(call)
+            case CreatePushConfig():
+                return await self._hooks.create(call, request)
+            case GetPushConfig():
+                return await self._hooks.get(call, request)
+            case ListPushConfigs():
+                return await self._hooks.list(call, request)
+            case DeletePushConfig():
+                await self._hooks.delete(call, request)
+                return None
             case CapabilityRequest():
-                refusal = _REFUSALS[operation]
-                raise type(refusal)(refusal.message)
+                return extended_card(call)

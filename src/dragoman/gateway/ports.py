@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Raw, Struct
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.hooks import KeptConfig
 from dragoman.model import (
     Approval,
     ArtifactChunk,
@@ -41,7 +42,8 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     caller. `deadline` is in milliseconds from acceptance, and `flat` if waiting does not move it. `visible` is false
     where the answer may turn out to be a bare message. `metadata` is what a new task keeps and shows as its own, a
     JSON object. `audit` is what to note of it, if anything. `allowance` bounds how many tasks there may be of its
-    principal and of its tenant, if anything does.
+    principal and of its tenant, if anything does. `push` is to be told of the task's events, from those of this message
+    on; of a message that was accepted before it changes nothing.
     """
 
     scope: Scope
@@ -58,6 +60,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     metadata: Raw = ABSENT
     audit: AuditEntry | None = None
     allowance: Allowance | None = None
+    push: KeptConfig | None = None
 
 
 class Lease(Struct, frozen=True):
@@ -86,10 +89,14 @@ class RunRef(Struct, frozen=True, kw_only=True):
 
 
 class Commit(Struct, frozen=True):
-    """What a commit made known: events, in order, and runs that are to be executed now."""
+    """What a commit made known: events, in order, and runs that are to be executed now.
+
+    And the tasks whose push notification configurations were changed.
+    """
 
     events: Sequence[TaskEvent]
     runs: Sequence[RunRef]
+    hooked: Sequence[str] = ()
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
@@ -169,6 +176,7 @@ class TaskStore(Protocol):
                 accepted before, is not refused for that.
             TaskNotFound, UnsupportedOperation, InvalidParams: the task to continue is missing, finished, in another
                 context, waits for an approval, or does not wait though it should.
+            QuotaExceeded: it has as many push notification configurations as it may.
         """
         ...
 

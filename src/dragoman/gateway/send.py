@@ -6,10 +6,12 @@ from functools import partial
 
 from dragoman.gateway.access import is_withheld
 from dragoman.gateway.call import Answer, Call, Committed, EventStream, StreamItem
+from dragoman.gateway.capability import check_capability
 from dragoman.gateway.extensions import accepted as accepted_by
 from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, Engine, RunRequest, TaskStore
+from dragoman.gateway.push import PushConfigurer
 from dragoman.gateway.query import history_bound, show
 from dragoman.gateway.result import without_content
 from dragoman.gateway.subscribe import HEARTBEAT, follow
@@ -18,14 +20,13 @@ from dragoman.model import Part, TaskFold, TaskState
 from dragoman.model.errors import (
     ContentTypeNotSupported,
     InvalidAgentResponse,
-    PushNotificationNotSupported,
     QuotaExceeded,
     Unavailable,
     UnsupportedOperation,
 )
 from dragoman.model.event import acts
 from dragoman.model.ids import new_id
-from dragoman.model.operation import SendMessage
+from dragoman.model.operation import Operation, SendMessage
 
 WINDOW = 110.0
 """Seconds that a blocking send waits before it returns the task as it stands; the run goes on."""
@@ -38,8 +39,16 @@ class Sender:
     """The two send operations (A2A 1.0 §3.1.1, §3.1.2)."""
 
     def __init__(
-        self, store: TaskStore, engine: Engine, hub: Hub, watchers: Watchers, *, window: float = WINDOW
+        self,
+        store: TaskStore,
+        engine: Engine,
+        hub: Hub,
+        watchers: Watchers,
+        hooks: PushConfigurer,
+        *,
+        window: float = WINDOW,
     ) -> None:
+        self._hooks = hooks
         self._store = store
         self._engine = engine
         self._hub = hub
@@ -169,8 +178,8 @@ class Sender:
     async def _acceptance(self, call: Call, request: SendMessage) -> Acceptance:
         settings = call.settings
         call.policy.check(request)
-        if request.wants_push and not settings.capabilities.push_notifications:
-            raise PushNotificationNotSupported("This agent sends no push notifications")
+        if request.push is not None:
+            check_capability(settings, Operation.CREATE_PUSH_CONFIG)
         if settings.strict_input_modes:
             for index, part in enumerate(request.message.parts):
                 _check_mode(part, index, settings.input_modes)
@@ -191,6 +200,7 @@ class Sender:
             flat=settings.flat_deadline,
             audit=call.audit,
             allowance=call.allowance,
+            push=self._hooks.prepare(call, request.push) if request.push is not None else None,
         )
         return accepted_by(call.extensions, acceptance)
 

@@ -16,6 +16,7 @@ from dragoman.model.event import (
 from dragoman.model.message import Artifact, DataPart, Message, Part, RawPart, Role, TextPart, UrlPart
 from dragoman.model.page import Cursor, Filters, TaskPage
 from dragoman.model.principal import ANONYMOUS, LOCAL, Principal, Right, Scope
+from dragoman.model.push import PushConfig, PushConfigs
 from dragoman.model.task import RunFacts, Task, TaskState, TaskStatus
 
 __all__ = [
@@ -37,6 +38,8 @@ __all__ = [
     "Part",
     "Principal",
     "Provider",
+    "PushConfig",
+    "PushConfigs",
     "RawPart",
     "Received",
     "Reply",

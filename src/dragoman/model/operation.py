@@ -8,6 +8,7 @@ from dragoman.model.message import Message
 from dragoman.model.page import Cursor
 from dragoman.model.payload import ABSENT
 from dragoman.model.principal import Right
+from dragoman.model.push import PushConfig
 from dragoman.model.task import TaskState
 
 
@@ -29,13 +30,12 @@ class Operation(StrEnum):
     @property
     def writes(self) -> bool:
         """The operation changes something, so whatever speaks against its answer must be found before it."""
-        return self in {Operation.SEND_MESSAGE, Operation.SEND_STREAMING_MESSAGE, Operation.CANCEL_TASK}
+        return self in _WRITING
 
     @property
     def right(self) -> Right:
         """What a caller needs beside `Right.ANSWER`."""
-        changes = self.writes or self in {Operation.CREATE_PUSH_CONFIG, Operation.DELETE_PUSH_CONFIG}
-        return Right.DELEGATE if changes else Right.READ
+        return Right.DELEGATE if self.writes else Right.READ
 
     @property
     def streams(self) -> bool:
@@ -43,11 +43,23 @@ class Operation(StrEnum):
         return self in {Operation.SEND_STREAMING_MESSAGE, Operation.SUBSCRIBE_TO_TASK}
 
 
+_WRITING = frozenset(
+    [
+        Operation.SEND_MESSAGE,
+        Operation.SEND_STREAMING_MESSAGE,
+        Operation.CANCEL_TASK,
+        Operation.CREATE_PUSH_CONFIG,
+        Operation.DELETE_PUSH_CONFIG,
+    ]
+)
+
+
 class SendMessage(Struct, frozen=True, kw_only=True):
     """Send a message, blocking, not blocking or streaming (A2A 1.0 §3.1.1, §3.1.2).
 
     `generation` is the protocol generation that the caller spoke; it takes part in the message's identity and in
-    nothing else. `history_length` bounds the history of the answer; `None` leaves it to the server.
+    nothing else. `history_length` bounds the history of the answer; `None` leaves it to the server. `push` is where the
+    caller wants to be told of the task's events.
     """
 
     message: Message
@@ -55,7 +67,7 @@ class SendMessage(Struct, frozen=True, kw_only=True):
     accepted_output_modes: tuple[str, ...] = ()
     history_length: int | None = None
     return_immediately: bool = False
-    wants_push: bool = False
+    push: PushConfig | None = None
     metadata: Raw = ABSENT
 
 
@@ -100,10 +112,55 @@ class SubscribeToTask(Struct, frozen=True, kw_only=True):
     also_finished: bool = False
 
 
+class CreatePushConfig(Struct, frozen=True, kw_only=True):
+    """Have a URL told of a task's events, from the next one on (A2A 1.0 §3.1.7). One of the same id is replaced."""
+
+    config: PushConfig
+
+
+class GetPushConfig(Struct, frozen=True, kw_only=True):
+    """Read a push notification configuration (A2A 1.0 §3.1.8).
+
+    Without an id, which A2A 0.3 allows, it is the one that has the task's id, or the only one.
+    """
+
+    task_id: str
+    config_id: str
+
+
+class ListPushConfigs(Struct, frozen=True, kw_only=True):
+    """Read the push notification configurations of a task, in the order of their ids (A2A 1.0 §3.1.9).
+
+    Those after `page_token`, at most `page_size`, or all if it is 0.
+    """
+
+    task_id: str
+    page_size: int = 0
+    page_token: str = ""
+
+
+class DeletePushConfig(Struct, frozen=True, kw_only=True):
+    """Delete a push notification configuration, if it is there (A2A 1.0 §3.1.10)."""
+
+    task_id: str
+    config_id: str
+
+
 class CapabilityRequest(Struct, frozen=True, kw_only=True):
     """A request of an operation that hangs on a capability, as far as it is read before that is checked."""
 
     operation: Operation
 
 
-Request = SendMessage | GetTask | ListTasks | CancelTask | SubscribeToTask | CapabilityRequest
+Request = (
+    SendMessage
+    | GetTask
+    | ListTasks
+    | CancelTask
+    | SubscribeToTask
+    | CreatePushConfig
+    | GetPushConfig
+    | ListPushConfigs
+    | DeletePushConfig
+    | CapabilityRequest
+)

@@ -62,7 +62,7 @@ def from_body(call: HttpCall) -> dict[str, Any]:
     """
     params = dict(call.body or {})
     for name, value in call.variables.items():
-        if params.get(name) not in (None, value):
+        if params.get(name) not in (None, "", value):
             raise InvalidParams.of(name, "must be the one in the path, or be left out")
         params[name] = value
     return params

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from dragoman.model import AgentCard, Message, Task, TaskEvent, TaskPage
+from dragoman.model import AgentCard, Message, PushConfig, PushConfigs, Task, TaskEvent, TaskPage
 from dragoman.model.errors import DragomanError, MethodNotAllowed, MethodNotFound
 from dragoman.model.operation import Operation, Request
 from dragoman.protocol.headers import Headers
@@ -19,6 +19,7 @@ Query = Mapping[str, Sequence[str]]
 class Codec(Struct, frozen=True):
     """How results are written, as JSON text: the answer to a send, a task, a page of tasks, one item of a stream.
 
+    And a push notification configuration, several of them, and what is answered where there is nothing to tell.
     `item` is also told whether the item is the last one of its stream. `name` is the codec's alone: what one codec
     has written is kept under it for everybody who wants the same.
     """
@@ -28,6 +29,9 @@ class Codec(Struct, frozen=True):
     task: Callable[[Task], bytes]
     page: Callable[[TaskPage], bytes]
     item: Callable[[Task | Message | TaskEvent, bool], bytes]
+    push_config: Callable[[PushConfig], bytes]
+    push_configs: Callable[[PushConfigs], bytes]
+    nothing: bytes
 
 
 class Occasion(Struct, frozen=True):
@@ -157,6 +161,17 @@ class JsonRpcDialect(Struct, frozen=True):
     notifications_last: bool = False
 
 
+class PushForm(Struct, frozen=True, kw_only=True):
+    """What push notifications of a version look like: `encode` writes an event, or a task as it stands.
+
+    With `whole` every notification is the task as it stands after the event.
+    """
+
+    media_type: str
+    whole: bool
+    encode: Callable[[Task | TaskEvent], bytes]
+
+
 class Deployment(Struct, frozen=True):
     """What a description of the interfaces has to know beside the protocol: where they are and who is served there.
 
@@ -182,6 +197,7 @@ class ProtocolSpec(Struct, frozen=True):
     http: tuple[HttpDialect, ...]
     jsonrpc: JsonRpcDialect
     card: Callable[[AgentCard], Json]
+    push: PushForm
     extension_headers: tuple[bytes, ...] = (b"a2a-extensions",)
     describe: Callable[[Deployment], bytes] | None = None
     revisions: Mapping[str, tuple[HttpDialect, ...]] = MappingProxyType({})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dragoman.gateway.identity import digest
-from dragoman.model import DataPart, Message, RawPart, Role, TextPart, UrlPart
+from dragoman.model import DataPart, Message, PushConfig, RawPart, Role, TextPart, UrlPart
 from dragoman.model.operation import SendMessage
 from dragoman.model.payload import Raw, pack
 from tests.wire.strategies import Pair, json_objects, messages
@@ -150,7 +150,7 @@ def test_how_the_answer_is_asked_for_does_not_count() -> None:
         {"accepted_output_modes": ("text/html",)},
         {"history_length": 3},
         {"return_immediately": True},
-        {"wants_push": True},
+        {"push": PushConfig(generation="1.0", url="https://a.example/hook")},
     ):
         assert digest(structs.replace(request, **change)) == digest(request)
 

@@ -7,7 +7,18 @@ import pytest
 
 from dragoman.gateway.extensions import IDEMPOTENCY
 from dragoman.gateway.ports import Lease
-from dragoman.model import DataPart, Message, RawPart, Received, Reply, Task, TaskState, TextPart, UrlPart
+from dragoman.model import (
+    DataPart,
+    Message,
+    PushConfig,
+    RawPart,
+    Received,
+    Reply,
+    Task,
+    TaskState,
+    TextPart,
+    UrlPart,
+)
 from dragoman.model.errors import (
     ContentTypeNotSupported,
     InvalidAgentResponse,
@@ -159,7 +170,11 @@ def test_a_push_configuration_is_refused_before_anything_is_stored(operation: Op
     async def scenario() -> None:
         world = World()
         with pytest.raises(PushNotificationNotSupported):
-            await world.gateway.perform(world.call(), operation, message(wants_push=True))
+            await world.gateway.perform(
+                world.call(),
+                operation,
+                message(push=PushConfig(generation="1.0", url="https://a.example/hook")),
+            )
         assert (world.store.logs, world.hub.count()) == ({}, 0)
 
     play(scenario())

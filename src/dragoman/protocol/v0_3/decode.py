@@ -13,8 +13,7 @@ from dragoman.model.operation import CancelTask, GetTask, ListTasks, SendMessage
 from dragoman.protocol.protojson import Fields
 from dragoman.protocol.requests import Speech, read_listing, read_message
 from dragoman.protocol.v0_3.parts import data_part, text_part
-
-GENERATION = "0.3"
+from dragoman.protocol.v0_3.push import GENERATION, read_push_config
 
 STATE_NAMES: Mapping[str, TaskState] = MappingProxyType(
     {state.name.lower().replace("_", "-"): state for state in TaskState}
@@ -36,20 +35,21 @@ def decode_send(params: dict[str, Any], agent: str) -> SendMessage:
         raise request.wrong("message", "is required")
     check_kind(message, "message")
     modes: tuple[str, ...] = ()
-    history, blocking, push = None, True, False
+    history, blocking, push = None, True, None
     configuration = request.fields("configuration")
     if configuration is not None:
         modes = configuration.strings("acceptedOutputModes")
         history = configuration.integer("historyLength", low=0)
         blocking = configuration.get("blocking") is None or configuration.boolean("blocking")
-        push = configuration.fields("pushNotificationConfig") is not None
+        push = configuration.fields("pushNotificationConfig")
+    said = read_message(message, _SPEECH)
     return SendMessage(
-        message=read_message(message, _SPEECH),
+        message=said,
         generation=GENERATION,
         accepted_output_modes=modes,
         history_length=history,
         return_immediately=not blocking,
-        wants_push=push,
+        push=read_push_config(push, said.task_id) if push is not None else None,
         metadata=request.payload("metadata"),
     )
 

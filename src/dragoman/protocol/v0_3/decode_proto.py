@@ -15,8 +15,9 @@ from dragoman.model.operation import CancelTask, GetTask, SendMessage, Subscribe
 from dragoman.protocol.protojson import Fields
 from dragoman.protocol.requests import Speech, read_message
 from dragoman.protocol.v0_3 import decode
-from dragoman.protocol.v0_3.decode import GENERATION, ONLY_1_0, one_of, refuse_members
+from dragoman.protocol.v0_3.decode import ONLY_1_0, one_of, refuse_members
 from dragoman.protocol.v0_3.parts import data_part, text_part
+from dragoman.protocol.v0_3.push import GENERATION, read_push_config
 
 _CONTENT: Mapping[str, str] = MappingProxyType({"text": "text", "file": "file", "data": "data"})
 _FILE: Mapping[str, str] = MappingProxyType(
@@ -57,20 +58,21 @@ class Reader:
         if message is None:
             raise request.wrong("message", "is required")
         modes: tuple[str, ...] = ()
-        history, blocking, push = None, True, False
+        history, blocking, push = None, True, None
         configuration = request.fields("configuration")
         if configuration is not None:
             modes = configuration.strings("acceptedOutputModes", "accepted_output_modes")
             history = configuration.integer("historyLength", "history_length", low=0) or None
             blocking = configuration.boolean("blocking")
-            push = configuration.fields("pushNotification", "push_notification") is not None
+            push = configuration.fields("pushNotification", "push_notification")
+        said = read_message(message, self._speech)
         return SendMessage(
-            message=read_message(message, self._speech),
+            message=said,
             generation=GENERATION,
             accepted_output_modes=modes,
             history_length=history,
             return_immediately=not blocking,
-            wants_push=push,
+            push=read_push_config(push, said.task_id) if push is not None else None,
             metadata=request.payload("metadata"),
         )
 

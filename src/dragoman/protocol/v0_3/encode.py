@@ -4,13 +4,27 @@ from typing import Any
 
 import msgspec
 
-from dragoman.model import DataPart, Message, Part, RawPart, Role, Task, TaskEvent, TaskPage, TextPart
+from dragoman.model import (
+    DataPart,
+    Message,
+    Part,
+    PushConfig,
+    PushConfigs,
+    RawPart,
+    Role,
+    Task,
+    TaskEvent,
+    TaskPage,
+    TextPart,
+)
 from dragoman.model.payload import ABSENT
 from dragoman.protocol import pages
+from dragoman.protocol.media import JSON
 from dragoman.protocol.results import STATUS_UPDATE, Results, Spelling
-from dragoman.protocol.spec import Codec
+from dragoman.protocol.spec import Codec, PushForm
 from dragoman.protocol.v0_3.decode import STATE_NAMES
 from dragoman.protocol.v0_3.parts import metadata_of, object_of
+from dragoman.protocol.v0_3.push import push_config
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -40,8 +54,45 @@ def encode_item(item: Task | Message | TaskEvent, last: bool = False) -> bytes:
     return _to_json({"kind": "artifact-update", **update})
 
 
-CODEC = Codec(name="0.3", answer=encode_answer, task=encode_task, page=encode_page, item=encode_item)
+def encode_push_config(config: PushConfig) -> bytes:
+    """Return a TaskPushNotificationConfig."""
+    return _to_json(_task_push_config(config))
+
+
+def encode_push_configs(found: PushConfigs) -> bytes:
+    """Return an array of them: 0.3 knows no pages here."""
+    return _to_json([_task_push_config(one) for one in found.configs])
+
+
+def encode_notification(item: Task | TaskEvent) -> bytes:
+    """Return a Task: what a notification holds.
+
+    Raises:
+        TypeError: it is an event.
+    """
+    if not isinstance(item, Task):
+        raise TypeError("a notification of A2A 0.3 holds the whole task")
+    return encode_task(item)
+
+
+CODEC = Codec(
+    name="0.3",
+    answer=encode_answer,
+    task=encode_task,
+    page=encode_page,
+    item=encode_item,
+    push_config=encode_push_config,
+    push_configs=encode_push_configs,
+    nothing=b"null",
+)
 """The way with kinds to write results."""
+
+PUSH = PushForm(media_type=JSON, whole=True, encode=encode_notification)
+"""0.3 leaves open what a notification holds: it is the Task, as its official servers send it."""
+
+
+def _task_push_config(config: PushConfig) -> dict[str, Any]:
+    return {"taskId": config.task_id, "pushNotificationConfig": push_config(config)}
 
 
 def _part(part: Part) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from dragoman.model import (
     DataPart,
     Message,
     Part,
+    PushConfig,
+    PushConfigs,
     RawPart,
     Role,
     Task,
@@ -23,6 +25,7 @@ from dragoman.protocol import pages
 from dragoman.protocol.results import STATUS_UPDATE, Results, Spelling
 from dragoman.protocol.spec import Codec
 from dragoman.protocol.v0_3.parts import metadata_of, object_of
+from dragoman.protocol.v0_3.push import push_config
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -53,6 +56,9 @@ class Writer:
             task=self.encode_task,
             page=self.encode_page,
             item=self.encode_item,
+            push_config=encode_push_config,
+            push_configs=encode_push_configs,
+            nothing=b"{}",
         )
 
     def encode_answer(self, answer: Task | Message) -> bytes:
@@ -102,3 +108,20 @@ class Writer:
         if part.media_type:
             file["mimeType"] = part.media_type
         return file
+
+
+def encode_push_config(config: PushConfig) -> bytes:
+    """Return a TaskPushNotificationConfig, which is named as a resource in the 0.3 proto."""
+    return _to_json(_named(config))
+
+
+def encode_push_configs(found: PushConfigs) -> bytes:
+    """Return a ListTaskPushNotificationConfigResponse."""
+    return _to_json({"configs": [_named(one) for one in found.configs]})
+
+
+def _named(config: PushConfig) -> dict[str, Any]:
+    return {
+        "name": f"tasks/{config.task_id}/pushNotificationConfigs/{config.id}",
+        "pushNotificationConfig": push_config(config),
+    }

@@ -8,12 +8,12 @@ them and speak the ProtoJSON of the 0.3 proto, so that one stands at `/v1/v1`.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dragoman.model.operation import CapabilityRequest, Operation, Request, SubscribeToTask
+from dragoman.model.operation import Operation, Request, SubscribeToTask
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.media import JSON
 from dragoman.protocol.parameters import Query, boolean, from_body, text
 from dragoman.protocol.spec import Codec, Endpoint, HttpDialect, RouteTable
-from dragoman.protocol.v0_3 import decode, decode_proto
+from dragoman.protocol.v0_3 import decode, decode_proto, push
 from dragoman.protocol.v0_3.encode import CODEC
 from dragoman.protocol.v0_3.encode_proto import Writer
 from dragoman.protocol.v0_3.errors import encode_http
@@ -61,13 +61,13 @@ _EXTENDED = {CARD_ALONE: {"GET": _capability(Operation.GET_EXTENDED_CARD)}}
 """What 0.3 asks for there is the extended card. An agent that declares none answers with its card."""
 
 _PUSH = {
-    "/tasks/{task_id}/pushNotificationConfigs": {
-        "POST": _capability(Operation.CREATE_PUSH_CONFIG),
-        "GET": _capability(Operation.LIST_PUSH_CONFIGS),
+    "/tasks/{id}/pushNotificationConfigs": {
+        "POST": Endpoint(Operation.CREATE_PUSH_CONFIG, push.decode_create),
+        "GET": _query(Operation.LIST_PUSH_CONFIGS, push.decode_list),
     },
-    "/tasks/{task_id}/pushNotificationConfigs/{id}": {
-        "GET": _capability(Operation.GET_PUSH_CONFIG),
-        "DELETE": _capability(Operation.DELETE_PUSH_CONFIG),
+    "/tasks/{id}/pushNotificationConfigs/{pushNotificationConfigId}": {
+        "GET": _query(Operation.GET_PUSH_CONFIG, push.decode_get),
+        "DELETE": _query(Operation.DELETE_PUSH_CONFIG, push.decode_delete),
     },
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.operation import CapabilityRequest, Operation, Request
 from dragoman.protocol.spec import JsonRpcDialect, Method
-from dragoman.protocol.v0_3 import decode
+from dragoman.protocol.v0_3 import decode, push
 from dragoman.protocol.v0_3.encode import CODEC
 from dragoman.protocol.v0_3.errors import encode_jsonrpc, http_status
 
@@ -25,10 +25,10 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "tasks/get": Method(Operation.GET_TASK, decode.decode_get),
         "tasks/cancel": Method(Operation.CANCEL_TASK, decode.decode_cancel),
         "tasks/resubscribe": Method(Operation.SUBSCRIBE_TO_TASK, decode.decode_subscribe),
-        "tasks/pushNotificationConfig/set": _capability(Operation.CREATE_PUSH_CONFIG),
-        "tasks/pushNotificationConfig/get": _capability(Operation.GET_PUSH_CONFIG),
-        "tasks/pushNotificationConfig/list": _capability(Operation.LIST_PUSH_CONFIGS),
-        "tasks/pushNotificationConfig/delete": _capability(Operation.DELETE_PUSH_CONFIG),
+        "tasks/pushNotificationConfig/set": Method(Operation.CREATE_PUSH_CONFIG, push.decode_set),
+        "tasks/pushNotificationConfig/get": Method(Operation.GET_PUSH_CONFIG, push.decode_get),
+        "tasks/pushNotificationConfig/list": Method(Operation.LIST_PUSH_CONFIGS, push.decode_list),
+        "tasks/pushNotificationConfig/delete": Method(Operation.DELETE_PUSH_CONFIG, push.decode_delete),
         "agent/getAuthenticatedExtendedCard": _capability(Operation.GET_EXTENDED_CARD),
     }
 )

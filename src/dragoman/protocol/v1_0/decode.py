@@ -8,10 +8,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.model import DataPart, Part, RawPart, TaskState, TextPart, UrlPart
-from dragoman.model.operation import CancelTask, GetTask, ListTasks, SendMessage, SubscribeToTask
+from dragoman.model import DataPart, Part, PushConfig, RawPart, TaskState, TextPart, UrlPart
+from dragoman.model.operation import (
+    CancelTask,
+    CreatePushConfig,
+    DeletePushConfig,
+    GetPushConfig,
+    GetTask,
+    ListPushConfigs,
+    ListTasks,
+    SendMessage,
+    SubscribeToTask,
+)
+from dragoman.protocol.hooks import check_scheme, read_config
 from dragoman.protocol.protojson import Fields
-from dragoman.protocol.requests import Speech, read_listing, read_message
+from dragoman.protocol.requests import LONGEST_ID, Speech, read_listing, read_message
 
 GENERATION = "1.0"
 
@@ -37,20 +48,21 @@ def decode_send(params: dict[str, Any], agent: str) -> SendMessage:
     if message is None:
         raise request.wrong("message", "is required")
     modes: tuple[str, ...] = ()
-    history, at_once, push = None, False, False
+    history, at_once, push = None, False, None
     configuration = request.fields("configuration")
     if configuration is not None:
         modes = configuration.strings("acceptedOutputModes", "accepted_output_modes")
         history = configuration.integer("historyLength", "history_length", low=0)
         at_once = configuration.boolean("returnImmediately", "return_immediately")
-        push = configuration.fields("taskPushNotificationConfig", "task_push_notification_config") is not None
+        push = configuration.fields("taskPushNotificationConfig", "task_push_notification_config")
+    said = read_message(message, _SPEECH)
     return SendMessage(
-        message=read_message(message, _SPEECH),
+        message=said,
         generation=GENERATION,
         accepted_output_modes=modes,
         history_length=history,
         return_immediately=at_once,
-        wants_push=push,
+        push=_inline(push, agent, said.task_id) if push is not None else None,
         metadata=request.payload("metadata"),
     )
 
@@ -100,6 +112,74 @@ def decode_subscribe(params: dict[str, Any], agent: str) -> SubscribeToTask:
     request = Fields(params)
     check_tenant(request, agent)
     return SubscribeToTask(task_id=request.required("id"))
+
+
+def decode_create_push_config(params: dict[str, Any], agent: str) -> CreatePushConfig:
+    """Read a TaskPushNotificationConfig that is to be kept.
+
+    Raises:
+        InvalidParams: a field is wrong.
+    """
+    request = Fields(params)
+    check_tenant(request, agent)
+    return CreatePushConfig(config=_push_config(request, _task_id(request)))
+
+
+def decode_get_push_config(params: dict[str, Any], agent: str) -> GetPushConfig:
+    """Read a GetTaskPushNotificationConfigRequest.
+
+    Raises:
+        InvalidParams: a field is wrong.
+    """
+    request = Fields(params)
+    check_tenant(request, agent)
+    return GetPushConfig(task_id=_task_id(request), config_id=request.required("id", longest=LONGEST_ID))
+
+
+def decode_list_push_configs(params: dict[str, Any], agent: str) -> ListPushConfigs:
+    """Read a ListTaskPushNotificationConfigsRequest.
+
+    Raises:
+        InvalidParams: a field is wrong.
+    """
+    request = Fields(params)
+    check_tenant(request, agent)
+    return ListPushConfigs(
+        task_id=_task_id(request),
+        page_size=request.integer("pageSize", "page_size", low=0) or 0,
+        page_token=request.string("pageToken", "page_token", longest=LONGEST_ID),
+    )
+
+
+def decode_delete_push_config(params: dict[str, Any], agent: str) -> DeletePushConfig:
+    """Read a DeleteTaskPushNotificationConfigRequest.
+
+    Raises:
+        InvalidParams: a field is wrong.
+    """
+    request = Fields(params)
+    check_tenant(request, agent)
+    return DeletePushConfig(task_id=_task_id(request), config_id=request.required("id", longest=LONGEST_ID))
+
+
+def _task_id(request: Fields) -> str:
+    return request.required("taskId", "task_id", longest=LONGEST_ID)
+
+
+def _inline(fields: Fields, agent: str, task_id: str) -> PushConfig:
+    """Read a configuration that comes with a message; it may name the message's own task."""
+    check_tenant(fields, agent)
+    if fields.string("taskId", "task_id") not in ("", task_id):
+        raise fields.wrong("taskId", "must be left out: it is the task of the message")
+    return _push_config(fields, task_id)
+
+
+def _push_config(fields: Fields, task_id: str) -> PushConfig:
+    authentication = fields.fields("authentication")
+    scheme = ""
+    if authentication is not None:
+        scheme = check_scheme(authentication, "scheme", authentication.required("scheme"))
+    return read_config(fields, GENERATION, task_id=task_id, scheme=scheme, authentication=authentication)
 
 
 def check_tenant(request: Fields, agent: str) -> None:

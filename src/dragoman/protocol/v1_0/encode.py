@@ -7,6 +7,8 @@ import msgspec
 from dragoman.model import (
     Message,
     Part,
+    PushConfig,
+    PushConfigs,
     RawPart,
     Role,
     Task,
@@ -18,8 +20,9 @@ from dragoman.model import (
 )
 from dragoman.model.payload import ABSENT
 from dragoman.protocol import pages
+from dragoman.protocol.media import A2A_JSON
 from dragoman.protocol.results import Results, Spelling
-from dragoman.protocol.spec import Codec
+from dragoman.protocol.spec import Codec, PushForm
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -49,8 +52,39 @@ def encode_item(item: Task | Message | TaskEvent, last: bool = False) -> bytes:
     return encode_answer(item)
 
 
-CODEC = Codec(name="1.0", answer=encode_answer, task=encode_task, page=encode_page, item=encode_item)
+def encode_push_config(config: PushConfig) -> bytes:
+    """Return a TaskPushNotificationConfig."""
+    return _to_json(_push_config(config))
+
+
+def encode_push_configs(found: PushConfigs) -> bytes:
+    """Return a ListTaskPushNotificationConfigsResponse."""
+    return _to_json(
+        {"configs": [_push_config(one) for one in found.configs], "nextPageToken": found.next_token}
+    )
+
+
+CODEC = Codec(
+    name="1.0",
+    answer=encode_answer,
+    task=encode_task,
+    page=encode_page,
+    item=encode_item,
+    push_config=encode_push_config,
+    push_configs=encode_push_configs,
+    nothing=b"{}",
+)
 """The one way of A2A 1.0 to write results."""
+
+PUSH = PushForm(media_type=A2A_JSON, whole=False, encode=encode_item)
+"""A notification is a StreamResponse, whichever binding its configuration came by (A2A 1.0 §4.3.3)."""
+
+
+def _push_config(config: PushConfig) -> dict[str, Any]:
+    wire: dict[str, Any] = {"id": config.id, "taskId": config.task_id, "url": config.url}
+    if config.scheme:
+        wire["authentication"] = {"scheme": config.scheme}
+    return wire
 
 
 def _part(part: Part) -> dict[str, Any]:

@@ -56,13 +56,13 @@ ROUTES = RouteTable(
         "/tasks/{id}": {"GET": Endpoint(Operation.GET_TASK, _query(decode.decode_get))},
         "/tasks/{id}:cancel": {"POST": Endpoint(Operation.CANCEL_TASK, _body(decode.decode_cancel))},
         "/tasks/{id}:subscribe": {"POST": _SUBSCRIBE, "GET": _SUBSCRIBE},
-        "/tasks/{task_id}/pushNotificationConfigs": {
-            "POST": _capability(Operation.CREATE_PUSH_CONFIG),
-            "GET": _capability(Operation.LIST_PUSH_CONFIGS),
+        "/tasks/{taskId}/pushNotificationConfigs": {
+            "POST": Endpoint(Operation.CREATE_PUSH_CONFIG, _body(decode.decode_create_push_config)),
+            "GET": Endpoint(Operation.LIST_PUSH_CONFIGS, _query(decode.decode_list_push_configs)),
         },
-        "/tasks/{task_id}/pushNotificationConfigs/{id}": {
-            "GET": _capability(Operation.GET_PUSH_CONFIG),
-            "DELETE": _capability(Operation.DELETE_PUSH_CONFIG),
+        "/tasks/{taskId}/pushNotificationConfigs/{id}": {
+            "GET": Endpoint(Operation.GET_PUSH_CONFIG, _query(decode.decode_get_push_config)),
+            "DELETE": Endpoint(Operation.DELETE_PUSH_CONFIG, _query(decode.decode_delete_push_config)),
         },
         "/extendedAgentCard": {"GET": _capability(Operation.GET_EXTENDED_CARD)},
     }

@@ -23,6 +23,10 @@ _DECODERS: Mapping[Operation, Callable[[dict[str, Any], str], Request]] = Mappin
         Operation.LIST_TASKS: decode.decode_list,
         Operation.CANCEL_TASK: decode.decode_cancel,
         Operation.SUBSCRIBE_TO_TASK: decode.decode_subscribe,
+        Operation.CREATE_PUSH_CONFIG: decode.decode_create_push_config,
+        Operation.GET_PUSH_CONFIG: decode.decode_get_push_config,
+        Operation.LIST_PUSH_CONFIGS: decode.decode_list_push_configs,
+        Operation.DELETE_PUSH_CONFIG: decode.decode_delete_push_config,
     }
 )
 

@@ -101,6 +101,7 @@ OPERATIONS: Mapping[Operation, Described] = MappingProxyType(
         Operation.LIST_PUSH_CONFIGS: Described(
             summary="List a task's push notification configurations",
             tag="push notifications",
+            query=("pageSize", "pageToken"),
             result="ListTaskPushNotificationConfigsResponse",
             note=_PUSH,
         ),

@@ -8,6 +8,7 @@ from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
 from dragoman.gateway.quota import refusal
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import InvalidParams, QuotaExceeded, TaskNotFound, UnsupportedOperation
+from dragoman.stores.sqlite import hooks
 from dragoman.stores.sqlite.approving import is_awaited
 from dragoman.stores.sqlite.parking import answer
 from dragoman.stores.sqlite.records import accepted_from_row, encode
@@ -18,6 +19,9 @@ from dragoman.stores.sqlite.writer import Transaction
 def accept(tx: Transaction, acceptance: Acceptance, lease_ms: int) -> Accepted:
     """See `TaskStore.accept`."""
     accepted = _accept(tx, acceptance, lease_ms)
+    if acceptance.push is not None and not accepted.replayed:
+        # From the message's own events on: they are the newest that there are.
+        hooks.put(tx, accepted.task_id, acceptance.push, sent=accepted.events[0].seq - 1)
     if acceptance.audit is not None:
         target = task_path(acceptance.scope, accepted.task_id)
         tx.note(acceptance.audit, target, REPLAYED if accepted.replayed else OK)
@@ -159,11 +163,13 @@ def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int
         raise UnsupportedOperation(
             f"Task {row.id} is finished and takes no more messages; send a new one with its contextId instead"
         )
+    if row.state.is_interrupted and is_awaited(tx, row.id):
+        raise UnsupportedOperation(
+            f"Task {row.id} waits for an approval, which no message can give; it is decided by the approval API"
+        )
+    if acceptance.push is not None:
+        hooks.check_room(tx, row.id, acceptance.push.id)
     if row.state.is_interrupted:
-        if is_awaited(tx, row.id):
-            raise UnsupportedOperation(
-                f"Task {row.id} waits for an approval, which no message can give; it is decided by the approval API"
-            )
         events = answer(tx, row, message, acceptance.scope, lease_ms, flat=acceptance.flat)
     else:
         events = write(tx, row, (Received(message),))

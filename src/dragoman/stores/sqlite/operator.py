@@ -4,15 +4,16 @@ A write is one short transaction of its own. The server notices it within its he
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.hooks import Hook, HookState
 from dragoman.gateway.ports import Purged
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite import commands, purge, queries
+from dragoman.stores.sqlite import commands, hooks, purge, queries
 from dragoman.stores.sqlite.connection import StoreError, explain, open_reader, open_writer
 from dragoman.stores.sqlite.migrating import check_schema
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
@@ -111,6 +112,22 @@ class Operator:
             TaskNotFound, UnsupportedOperation, Unavailable.
         """
         self._write(lambda tx: purge.purge_task(tx, scope, task_id))
+
+    def hooks(self, state: HookState | None, after: tuple[str, str], limit: int) -> Sequence[Hook]:
+        """Return push notification configurations, of one state or all, in the order of task and id.
+
+        Those after a pair of task and id, which are empty at first.
+        """
+        return hooks.page(self._reader, state, after, limit)
+
+    def redeliver(self, task_id: str, config_id: str, audit: AuditEntry | None = None) -> bool:
+        """Have a configuration that was given up tried again; false if there is none such.
+
+        Raises:
+            Unavailable.
+            StoreError: the store has another schema.
+        """
+        return self._write(lambda tx: hooks.redeliver(tx, task_id, config_id, audit))
 
     def close(self) -> None:
         """Close the file."""

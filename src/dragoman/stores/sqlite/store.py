@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.hooks import Hook, KeptConfig
 from dragoman.gateway.operating import RunFilters, RunView
 from dragoman.gateway.ports import (
     Acceptance,
@@ -43,6 +44,7 @@ from dragoman.stores.sqlite import (
     approving,
     auditing,
     commands,
+    hooks,
     parking,
     purge,
     queries,
@@ -77,7 +79,7 @@ CommitListener = Callable[[Commit], None]
 
 
 class SqliteStore:
-    """Implements `TaskStore`, `TenantStore` and `RunStore` (see `gateway`) on one SQLite file."""
+    """Implements `TaskStore`, `HookStore`, `TenantStore` and `RunStore` (see `gateway`) on one SQLite file."""
 
     def __init__(
         self,
@@ -341,6 +343,44 @@ class SqliteStore:
 
     async def _aside(self, read: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._long_reads, read)
+
+    async def set_hook(
+        self, scope: Scope, task_id: str, config: KeptConfig, *, audit: AuditEntry | None = None
+    ) -> None:
+        """See `HookStore.set_hook`."""
+        await self._writer.run(lambda tx: hooks.set_hook(tx, scope, task_id, config, audit))
+
+    async def hooks(self, scope: Scope, task_id: str) -> Sequence[Hook]:
+        """See `HookStore.hooks`."""
+        return self._read(lambda db: hooks.of_task(db, scope, task_id))
+
+    async def delete_hook(
+        self, scope: Scope, task_id: str, config_id: str, *, audit: AuditEntry | None = None
+    ) -> None:
+        """See `HookStore.delete_hook`."""
+        await self._writer.run(lambda tx: hooks.delete_hook(tx, scope, task_id, config_id, audit))
+
+    async def open_hooks(self, task_id: str | None = None) -> Sequence[tuple[str, str, bool]]:
+        """See `HookStore.open_hooks`."""
+        return self._read(lambda db: hooks.open_hooks(db, task_id))
+
+    async def hook(self, task_id: str, config_id: str) -> Hook | None:
+        """See `HookStore.hook`."""
+        return self._read(lambda db: hooks.find(db, task_id, config_id))
+
+    async def to_tell(self, task_id: str, after: int) -> Sequence[TaskEvent]:
+        """See `HookStore.to_tell`."""
+        return self._read(lambda db: hooks.to_tell(db, task_id, after))
+
+    async def told(self, task_id: str, config_id: str, seq: int, *, done: bool) -> None:
+        """See `HookStore.told`."""
+        await self._writer.run(lambda tx: hooks.told(tx, task_id, config_id, seq, done))
+
+    async def not_told(
+        self, task_id: str, config_id: str, tries: int, error: str, *, wait: int | None
+    ) -> None:
+        """See `HookStore.not_told`."""
+        await self._writer.run(lambda tx: hooks.not_told(tx, task_id, config_id, tries, error, wait))
 
     async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
         """See `RunStore.runs`."""

@@ -57,6 +57,7 @@ class Transaction:
         epoch: the server's epoch.
         audit: rows of the audit, to be written at the end of the batch.
         events: the events to announce after the commit.
+        hooked: the tasks whose push notification configurations were changed, to announce after the commit.
         runs: the runs to execute after the commit.
         scopes: numbers of scopes that are known from commits before this one.
         new_scopes: numbers given out in this transaction.
@@ -77,6 +78,7 @@ class Transaction:
         self.now = now
         self.audit: list[auditing.Row] = []
         self.events: list[TaskEvent] = []
+        self.hooked: list[str] = []
         self.runs: list[RunRef] = []
         self.scopes = scopes
         self.new_scopes: dict[Scope, int] = {}
@@ -275,8 +277,8 @@ class Writer:
         transaction.write_audit()
         self._commit()
         self._scopes.update(transaction.new_scopes)
-        if transaction.events:
-            self._announce(Commit(transaction.events, transaction.runs))
+        if transaction.events or transaction.hooked:
+            self._announce(Commit(transaction.events, transaction.runs, transaction.hooked))
 
     def _begin(self) -> Transaction:
         now = self._ownership.check(self._connection)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.model import TaskState
+from dragoman.model import PushConfig, TaskState
 from dragoman.model.errors import InvalidParams
 from dragoman.model.operation import CancelTask, GetTask, ListTasks, SendMessage
 from dragoman.protocol.v0_3 import decode, decode_proto
@@ -56,7 +56,7 @@ def test_a_send_with_kinds_waits_unless_it_says_otherwise(
 ) -> None:
     request = decode.decode_send({"message": KINDS, "configuration": configuration}, "demo")
     assert (request.return_immediately, request.history_length) == (at_once, history)
-    assert (request.generation, request.wants_push) == ("0.3", False)
+    assert (request.generation, request.push) == ("0.3", None)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_send_in_proto_waits_if_it_says_so_or_says_nothing(
     for reader in (READER, DOUBLED):
         request = reader.decode_send({"message": PROTO, "configuration": configuration}, "demo")
         assert (request.return_immediately, request.history_length) == (at_once, history)
-        assert (request.generation, request.wants_push) == ("0.3", False)
+        assert (request.generation, request.push) == ("0.3", None)
 
 
 def test_both_forms_of_a_message_are_one() -> None:
@@ -85,12 +85,19 @@ def test_both_forms_of_a_message_are_one() -> None:
     assert isinstance(DOUBLED.decode_send({"request": PROTO}, "demo"), SendMessage)
 
 
-def test_a_push_configuration_is_noticed_by_the_name_of_its_form() -> None:
+def test_a_push_configuration_is_read_by_the_name_of_its_form() -> None:
     wanted = {"pushNotificationConfig": {"url": "u"}}
-    assert decode.decode_send({"message": KINDS, "configuration": wanted}, "demo").wants_push
+    found = decode.decode_send({"message": KINDS, "configuration": wanted}, "demo").push
+    assert found == PushConfig(
+        generation="0.3",
+        url="u",
+        place="configuration.pushNotificationConfig",
+        task_id=KINDS.get("taskId", ""),
+    )
     for name in ("pushNotification", "push_notification"):
-        assert READER.decode_send({"message": PROTO, "configuration": {name: {}}}, "demo").wants_push
-    assert not READER.decode_send({"message": PROTO, "configuration": wanted}, "demo").wants_push
+        config = READER.decode_send({"message": PROTO, "configuration": {name: {"url": "u"}}}, "demo").push
+        assert config is not None and config.at("url") == "configuration.pushNotification.url"
+    assert READER.decode_send({"message": PROTO, "configuration": wanted}, "demo").push is None
 
 
 FILES = [("QVA4QmNtRjM=", b"\0\xff\1raw"), ("", b""), ("UVE", b"A"), ("UVE9PQ", b"A"), ("UVE9PQ==", b"A")]

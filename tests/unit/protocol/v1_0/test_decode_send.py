@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.model import DataPart, Message, RawPart, Role, TextPart, UrlPart
+from dragoman.model import DataPart, Message, PushConfig, RawPart, Role, TextPart, UrlPart
 from dragoman.model.errors import InvalidParams
 from dragoman.model.operation import SendMessage
 from dragoman.model.payload import ABSENT, pack
@@ -36,7 +36,7 @@ def test_the_least_message_is_read() -> None:
     assert request == SendMessage(
         message=Message(message_id="m", role=Role.USER, parts=(TextPart(text="x"),)), generation="1.0"
     )
-    assert (request.metadata, request.history_length, request.wants_push) == (ABSENT, None, False)
+    assert (request.metadata, request.history_length, request.push) == (ABSENT, None, None)
 
 
 def test_every_member_is_read() -> None:
@@ -69,7 +69,12 @@ def test_every_member_is_read() -> None:
         accepted_output_modes=("text/html", "text/plain"),
         history_length=0,
         return_immediately=True,
-        wants_push=True,
+        push=PushConfig(
+            generation="1.0",
+            url="https://example.org",
+            task_id="t",
+            place="configuration.taskPushNotificationConfig",
+        ),
         metadata=pack({"n": 2**70}),
     )
 
