@@ -96,6 +96,7 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
                 "max_waiting",
                 "legacy_card",
                 "extended_card",
+                "push",
             )
             if getattr(table, name) is not None
         }
@@ -271,9 +272,16 @@ class Service:
         watchers = Watchers(
             ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
         )
-        gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers)
+        sending = None
+        if any(agent.settings.capabilities.push_notifications for agent in everyone):
+            from dragoman.pushing import push_parts  # noqa: PLC0415 - what it needs is for those who push alone
+
+            sending = push_parts(config, data, os.environ, versions, self._store)
+        self._webhooks = sending.webhooks if sending is not None else None
+        hooks = sending.configurer if sending is not None else None
+        gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers, hooks=hooks)
         directory = Directory(served(), versions, _default(config, agents))
-        metrics = Metrics(versions, self._gauges)
+        metrics = Metrics(versions, self._gauges, self._counters)
         descriptions = Descriptions(
             gate, directory.agents, lambda agents: _described(agents, versions, base_url)
         )
@@ -344,6 +352,8 @@ class Service:
             self._verifier.start()
         await self._keeper.refresh()
         await self._engine.start()
+        if self._webhooks is not None:
+            await self._webhooks.start()
         works = [self._purger.run(), self._signing.run()]
         if self._audit_purger is not None:
             works.append(self._audit_purger.run())
@@ -364,6 +374,8 @@ class Service:
         await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
         if self._verifier is not None:
             await self._verifier.close()
+        if self._webhooks is not None:
+            await self._webhooks.close()
         self._keeper.close()
         await self._trail.close()
         await asyncio.to_thread(self._store.close)
@@ -375,11 +387,15 @@ class Service:
             if not isinstance(event.change, Received | Resumed | Used):
                 self._engine.settle(event.task_id)
         self._hub.publish(commit.events)
+        if self._webhooks is not None:
+            self._webhooks.committed(commit)
 
     def _notice(self) -> None:
         self._hub.look_again()
         self._engine.look_again()
         self._keeper.look_again()
+        if self._webhooks is not None:
+            self._webhooks.look_again()
 
     async def _cancel(self, scope: Scope, task_id: str, entry: AuditEntry) -> None:
         await self._store.cancel(scope, task_id, audit=entry)
@@ -399,6 +415,11 @@ class Service:
             return [error.message]
         return []
 
+    def _counters(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
+        outcomes = self._webhooks.outcomes() if self._webhooks is not None else {}
+        for outcome, number in outcomes.items():
+            yield "dragoman_webhook_tries", "Push notifications by outcome", {"outcome": outcome}, number
+
     def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
         for agent, (running, waiting) in self._engine.counts().items():
             labels = {"agent": agent}
@@ -406,6 +427,9 @@ class Service:
             yield "dragoman_runs_waiting", "Runs waiting for room", {**labels}, waiting
         yield "dragoman_observers", "Waits and streams that follow a task", {}, self._hub.count()
         yield "dragoman_streams", "Open streams", {}, self.asgi.open_streams()
+        if self._webhooks is not None:
+            words = "Push notification configurations that may have something to tell"
+            yield "dragoman_webhooks_open", words, {}, self._webhooks.count()
 
 
 def _key_keeper(config: Config, data: Path) -> KeyKeeper:

@@ -14,8 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.cards.settings import SigningTable, flaw
+from dragoman.egress.settings import Outbound
 from dragoman.model.allowance import LARGEST, Allowance, Bound
 from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
+from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
 from dragoman.tables import TableError, check_names, check_table, convert, from_environment, table_at
@@ -236,6 +238,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     workspace: str = ""
     public: bool = False
     extended_card: bool | None = None
+    push: bool | None = None
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -249,6 +252,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     auth: Auth = Auth()
     signing: SigningTable = SigningTable()
     hosted: Hosted = Hosted()
+    vault: VaultTable = VaultTable()
+    outbound: Outbound = Outbound()
     agents: dict[str, AgentTable] = {}
     tenants: dict[str, TenantTable] = {}
 
@@ -270,6 +275,8 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "auth.oidc": Oidc,
     "signing": SigningTable,
     "hosted": Hosted,
+    "vault": VaultTable,
+    "outbound": Outbound,
 }
 """The sections whose keys are known by name, so that the environment can set them too."""
 
@@ -403,6 +410,7 @@ def _check_values(config: Config, source: str) -> None:
         if wrong:
             raise ConfigError(f"signing.{wrong}")
         _check_hosted(config.hosted)
+        _check_outbound(config.outbound, config.vault)
         if config.auth.oidc is not None:
             _check_oidc(config.auth.oidc)
         for agent_id, table in config.agents.items():
@@ -476,6 +484,13 @@ def _check_hosted(hosted: Hosted) -> None:
     ):
         if most < 1:
             raise ConfigError(f"hosted.observers.{key} must be at least 1")
+
+
+def _check_outbound(outbound: Outbound, vault: VaultTable) -> None:
+    try:
+        check_outgoing(outbound, vault, seconds(outbound.retry, "outbound.retry"))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:

@@ -90,6 +90,18 @@ path.query                | both    | A2A 11.5   | unknown, many or nonsensical 
 path.raw                  | -       | SPEC N1    | what is no HTTP request is refused and closed
 tenant.own                | both    | SPEC I1    | a tenant other than the agent's id is refused
 capability.push           | both    | A2A 3.3.4  | push operations and inline configurations are not supported
+push.create               | both    | A2A 3.1.7  | a configuration is kept under the caller's id or one of ours
+push.get                  | both    | A2A 3.1.8  | one is read by its id; one that is not there is TaskNotFound
+push.list                 | both    | A2A 3.1.9  | configurations are listed in the order of their ids, by the page
+push.delete               | both    | A2A 3.1.10 | a deleted configuration is gone, and deleting it again is no error
+push.inline               | both    | A2A 3.2.2  | a configuration that comes with a message is told of its task
+push.secrets              | both    | SPEC 13    | tokens and credentials are for the receiver alone, encrypted at rest
+push.cap                  | both    | SPEC 13    | a task has at most 16 configurations
+push.tasks                | both    | SPEC P2    | whoever may not see a task may not see its configurations
+push.urls                 | both    | SPEC O3    | a URL that leads anywhere but to the public internet is refused
+push.headers              | both    | SPEC O3    | what cannot be sent as a header is refused
+push.delivery             | both    | A2A 4.3.3  | every event is posted as a StreamResponse, in order
+push.retry                | both    | SPEC 13    | what a receiver does not take is sent again under the same event id
 capability.extended-card  | both    | SPEC K4    | an extended card that is not declared is not supported
 capability.streaming      | both    | A2A 3.3.4  | an agent that does not stream refuses streaming operations
 send.blocking             | both    | SPEC D7    | a send waits and returns the finished task with its results

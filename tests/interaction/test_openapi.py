@@ -222,6 +222,23 @@ def test_a_cancelled_task_is_as_described(described: Described) -> None:
 
 
 @covers("openapi.true")
+def test_push_notification_configurations_are_as_described(described: Described) -> None:
+    task = described.call("SendMessage", send_params("hello"), agent="hooked")["task"]["id"]
+    config = {
+        "id": "c",
+        "url": "https://a.example",
+        "authentication": {"scheme": "Bearer", "credentials": "x"},
+    }
+    described.call("CreateTaskPushNotificationConfig", {"taskId": task, **config}, agent="hooked")
+    one = {"taskId": task, "id": "c"}
+    assert described.call("GetTaskPushNotificationConfig", one, agent="hooked")["id"] == "c"
+    page = {"taskId": task, "pageSize": 1, "pageToken": "a"}
+    assert described.call("ListTaskPushNotificationConfigs", page, agent="hooked")["configs"]
+    assert described.call("DeleteTaskPushNotificationConfig", one, agent="hooked") == {}
+    described.call("GetTaskPushNotificationConfig", one, agent="hooked", status=404)
+
+
+@covers("openapi.true")
 @pytest.mark.parametrize(
     ("operation", "params", "status"),
     [

@@ -21,6 +21,7 @@ from dragoman.config import (
     read_config,
     seconds,
 )
+from dragoman.egress.settings import policy_of
 from dragoman.model.allowance import Allowance, Bound
 
 DAY = 86_400
@@ -165,7 +166,45 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(document: Any, wrong: st
     assert refused(document) == f"dragoman.toml: {wrong} is not a key of this Dragoman; did you mean {near}?"
 
 
-@pytest.mark.parametrize("section", ["vault", "outbound"])
+@pytest.mark.parametrize(
+    ("outbound", "said"),
+    [
+        ({"allow": ["10.0.0.1/8"]}, 'outbound.allow: "10.0.0.1/8" is no range'),
+        ({"allow": ["localhost"]}, 'outbound.allow: "localhost" is no range'),
+        ({"ports": []}, "outbound.ports must be a list of ports"),
+        ({"ports": [0]}, "outbound.ports must be a list of ports"),
+        ({"ports": [65536]}, "outbound.ports must be a list of ports"),
+        ({"ports": "all"}, "outbound.ports must be a list of ports"),
+        ({"schemes": ["ftp"]}, 'outbound.schemes: "ftp" is none'),
+        ({"schemes": []}, "outbound.schemes is empty"),
+        ({"retry": "0s"}, 'outbound.retry must be longer than "0s"'),
+        ({"retry": "soon"}, 'outbound.retry = "soon" is no duration'),
+        ({"alow": []}, "outbound.alow is not a key of this Dragoman; did you mean allow?"),
+    ],
+)
+def test_what_is_wrong_about_the_way_out_is_named(outbound: dict[str, Any], said: str) -> None:
+    assert said in refused({"outbound": outbound})
+
+
+def test_the_vaults_key_is_in_one_place() -> None:
+    assert "vault.key_env and vault.key_file" in refused({"vault": {"key_env": "A", "key_file": "b"}})
+
+
+def test_the_way_out_may_be_set_by_the_environment() -> None:
+    outbound = read(
+        environment={
+            "DRAGOMAN_OUTBOUND_ALLOW": "127.0.0.0/8, ::1/128",
+            "DRAGOMAN_OUTBOUND_PORTS": "443,8443",
+            "DRAGOMAN_OUTBOUND_SCHEMES": "https,http",
+        }
+    ).outbound
+    policy = policy_of(outbound)
+    assert [str(one) for one in policy.allowed] == ["127.0.0.0/8", "::1/128"]
+    assert (policy.ports, policy.schemes) == ((443, 8443), ("https", "http"))
+    assert policy_of(read({"outbound": {"ports": "any"}}).outbound).ports is None
+
+
+@pytest.mark.parametrize("section", ["remotes", "gateway"])
 def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
     said = refused({section: {"enabled": True}})
     assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")

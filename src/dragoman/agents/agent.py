@@ -60,6 +60,7 @@ class Agent:
         input_modes: Sequence[str] = ("text/plain",),
         output_modes: Sequence[str] = ("text/plain",),
         streaming: bool = True,
+        push: bool = False,
         extensions: Sequence[Extension | str] = (),
         provider: Provider | None = None,
         documentation_url: str = "",
@@ -89,6 +90,7 @@ class Agent:
             input_modes: media types of parts that it takes; `*/*` for all.
             output_modes: media types that it may answer with.
             streaming: whether callers may stream.
+            push: whether callers may have a URL told of a task's events.
             extensions: those that callers may activate: whole, or the URI alone of one that comes with Dragoman.
             provider, documentation_url, icon_url: shown in the card.
             strict_input_modes: refuse parts of other media types.
@@ -128,7 +130,7 @@ class Agent:
         self.settings = AgentSettings(
             replies=replies,
             capabilities=_capabilities(
-                streaming, idempotency, self._extensions, extended=bool(extended_skills)
+                streaming, push, idempotency, self._extensions, extended=bool(extended_skills)
             ),
             input_modes=tuple(input_modes),
             strict_input_modes=strict_input_modes,
@@ -226,9 +228,12 @@ class Agent:
         """
         if extensions is not None:
             self._extensions = self._declared(extensions)
+        before = self.settings.capabilities
+        push = changes.pop("push", before.push_notifications)
         settings = msgspec.structs.replace(self.settings, **changes)
         capabilities = _capabilities(
-            settings.capabilities.streaming,
+            before.streaming,
+            push,
             settings.idempotency,
             self._extensions,
             extended=settings.extended_card,
@@ -311,11 +316,13 @@ class Agent:
 
 
 def _capabilities(
-    streaming: bool, idempotency: str, extensions: tuple[Extension, ...], *, extended: bool
+    streaming: bool, push: bool, idempotency: str, extensions: tuple[Extension, ...], *, extended: bool
 ) -> Capabilities:
     if idempotency == "requested" and IDEMPOTENCY.uri not in {extension.uri for extension in extensions}:
         extensions = (*extensions, IDEMPOTENCY)
-    return Capabilities(streaming=streaming, extended_card=extended, extensions=extensions)
+    return Capabilities(
+        streaming=streaming, push_notifications=push, extended_card=extended, extensions=extensions
+    )
 
 
 def _whole(skill: Skill) -> Skill:

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 REJECTED = "rejected"
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0)
 
-Gauges = Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]
+Values = Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]
 
 
 class _Seconds:
@@ -32,17 +32,19 @@ class _Seconds:
 class Metrics(Collector):
     """The server's metrics. To be used on the serving loop."""
 
-    def __init__(self, versions: Iterable[str], gauges: Gauges) -> None:
+    def __init__(self, versions: Iterable[str], gauges: Values, counters: Values = lambda: ()) -> None:
         """Prepare the metrics.
 
         Args:
             versions: the protocol versions that this build serves.
             gauges: gives the values that are read when somebody asks: name, help, labels, value.
+            counters: the same, of values that only grow.
         """
         self._versions = dict.fromkeys((*versions, REJECTED), 0)
         self._outcomes: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._seconds: defaultdict[str, _Seconds] = defaultdict(_Seconds)
         self._gauges = gauges
+        self._counters = counters
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -76,11 +78,8 @@ class Metrics(Collector):
             outcomes.add_metric(labels, number)
         yield outcomes
         yield self._histogram()
-        families: dict[str, GaugeMetricFamily] = {}
-        for name, text, named, value in self._gauges():
-            family = families.setdefault(name, GaugeMetricFamily(name, text, labels=list(named)))
-            family.add_metric(list(named.values()), value)
-        yield from families.values()
+        yield from _families(GaugeMetricFamily, self._gauges)
+        yield from _families(CounterMetricFamily, self._counters)
 
     def _histogram(self) -> HistogramMetricFamily:
         family = HistogramMetricFamily(
@@ -95,3 +94,11 @@ class Metrics(Collector):
                 buckets.append((bound, float(below)))
             family.add_metric([operation], buckets, timing.total)
         return family
+
+
+def _families(kind: type[GaugeMetricFamily] | type[CounterMetricFamily], values: Values) -> Iterable[Metric]:
+    families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+    for name, text, named, value in values():
+        family = families.setdefault(name, kind(name, text, labels=list(named)))
+        family.add_metric(list(named.values()), value)
+    return families.values()

@@ -39,9 +39,17 @@ CONFIG = f"""
 [limits]
 body = {BODY_LIMIT}
 body_time = "{BODY_SECONDS}s"
+[outbound]
+allow = ["127.0.0.0/8"]
+ports = "any"
+schemes = ["https", "http"]
+retry = "200ms"
 [agents.demo]
 python = "dragoman.agents.demo:demo"
 default = true
+[agents.hooked]
+python = "dragoman.agents.demo:demo"
+push = true
 [agents.digest]
 python = "dragoman.agents.digest:digest"
 [agents.modern]

@@ -90,6 +90,8 @@ clients.get              | web      | clients a  | a GET may name the type of a 
 clients.errors           | proto    | clients d  | an error has what each client types it by
 clients.card             | official | clients e  | the card of the place serves as the authenticated one
 errors.form              | all      | SPEC W3    | every refusal has its type, code and status, and stores nothing
+push.operations          | all      | A2A 7.5    | configurations are created, read, listed and deleted in every form
+push.delivery            | all      | SPEC 13    | every event is posted as the Task as it stands, in order
 errors.push              | all      | A2A 8.2    | push configurations are not supported, inline ones neither
 errors.extended-card     | rpc      | SPEC K4    | an extended card that is not declared is not supported
 errors.streaming         | all      | A2A 8.2    | an agent that does not stream refuses streams

@@ -8,7 +8,7 @@ them and speak the ProtoJSON of the 0.3 proto, so that one stands at `/v1/v1`.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dragoman.model.operation import Operation, Request, SubscribeToTask
+from dragoman.model.operation import CapabilityRequest, Operation, Request, SubscribeToTask
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.media import JSON
 from dragoman.protocol.parameters import Query, boolean, from_body, text

@@ -1,0 +1,350 @@
+"""Telling receivers of push notifications what happens to a task: in order, at least once, each at its own pace.
+
+Each configuration has a lane. A lane works through the events after the last one that its receiver took, one request
+at a time, and ends when there is nothing left; a new event, or its next try, begins it again. What it knows is in the
+store: a server that is killed loses nothing, and sends at most again what was not noted yet, under the same event id.
+"""
+
+import asyncio
+import logging
+import random
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Protocol
+
+import msgspec
+
+from dragoman.egress import EgressPolicy, Refused
+from dragoman.egress.client import Egress, EgressFailed
+from dragoman.gateway.hooks import Hook, HookState, HookStore
+from dragoman.gateway.ports import Commit
+from dragoman.gateway.push import Secrets
+from dragoman.gateway.query import HISTORY
+from dragoman.model import Received, Reply, Resumed, Scope, Task, TaskEvent, TaskFold, Used
+from dragoman.model.errors import DragomanError
+from dragoman.outbound.vault import Vault, VaultError
+from dragoman.protocol.spec import PushForm
+
+_LOG = logging.getLogger("dragoman.webhooks")
+
+TRIES = 8
+"""How often an event is sent in vain before its configuration is given up."""
+
+LONGEST_WAIT = 300.0
+"""Seconds between two tries at most."""
+
+STORE_WAIT = 5.0
+"""Seconds until a lane looks again for a store that did not do its work."""
+
+AT_ONCE = 256
+AGAIN_AT_ONCE = 64
+BY_ORIGIN = 16
+"""Requests at a time: first tries, further tries, and either of them to one origin. Whoever does not answer holds
+places for as long as a request may take; so those who failed wait among themselves, and no origin holds them all."""
+
+TOKEN_HEADER = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header, no token
+EVENT_HEADER = "Dragoman-Event-Id"
+SEQUENCE_HEADER = "Dragoman-Event-Sequence"
+
+_secrets = msgspec.json.Decoder(Secrets).decode
+
+
+class Tasks(HookStore, Protocol):
+    """Where configurations, events and tasks are."""
+
+    async def read(
+        self, scope: Scope, task_id: str, *, hidden: bool = False, until: int | None = None
+    ) -> TaskFold:
+        """See `TaskStore.read`."""
+        ...
+
+
+class _NotTaken(Exception):
+    """A receiver did not take an event; the message says why, without a word of the receiver's."""
+
+
+class _Places(asyncio.Semaphore):
+    """The places at one origin, and how many use them or wait for one."""
+
+    def __init__(self) -> None:
+        super().__init__(BY_ORIGIN)
+        self.users = 0
+
+
+class _Lane:
+    """One configuration's way out."""
+
+    __slots__ = ("again", "timer", "work")
+
+    def __init__(self) -> None:
+        self.again = False
+        self.work: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+_NO_LANES: Mapping[str, _Lane] = MappingProxyType({})
+
+
+class Webhooks:
+    """Sends push notifications. To be used on the serving loop."""
+
+    def __init__(
+        self,
+        store: Tasks,
+        client: Egress,
+        policy: EgressPolicy,
+        vault: Vault,
+        forms: Mapping[str, PushForm],
+        *,
+        retry: float,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """Prepare to send.
+
+        Args:
+            store: where configurations and events are.
+            client: sends the requests.
+            policy: the client's, which tells the origin of a URL.
+            vault: opens the secrets of configurations.
+            forms: what notifications look like, by protocol generation, the newest first.
+            retry: seconds before the second try; each further one waits for twice as long.
+            chance: numbers from 0 to 1, so that many do not try at the same moment.
+        """
+        self._store = store
+        self._client = client
+        self._policy = policy
+        self._vault = vault
+        self._forms = forms
+        self._newest = next(iter(forms.values()))
+        self._retry = retry
+        self._chance = chance
+        self._lanes: dict[str, dict[str, _Lane]] = {}
+        self._loading: set[asyncio.Task[None]] = set()
+        self._first, self._further = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AGAIN_AT_ONCE)
+        self._origins: defaultdict[str, _Places] = defaultdict(_Places)
+        self._outcomes = {"taken": 0, "failed": 0, "dead": 0}
+        self._closed = False
+
+    async def start(self) -> None:
+        """Take up what an earlier server left."""
+        await self._load(None)
+
+    async def close(self) -> None:
+        """Stop sending. What a receiver has not answered yet is sent again by the next server."""
+        self._closed = True
+        tasks = [*self._loading]
+        for lanes in self._lanes.values():
+            for lane in lanes.values():
+                if lane.timer is not None:
+                    lane.timer.cancel()
+                if lane.work is not None:
+                    tasks.append(lane.work)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._client.close()
+
+    def committed(self, commit: Commit) -> None:
+        """Have lanes told of a commit; most tasks have none."""
+        for task_id in commit.hooked:
+            self._look_up(task_id)
+        if self._lanes:
+            for event in commit.events:
+                for config_id, lane in self._lanes.get(event.task_id, _NO_LANES).items():
+                    self._wake(event.task_id, config_id, lane)
+
+    def look_again(self) -> None:
+        """Look for what another process may have changed."""
+        self._look_up(None)
+
+    def outcomes(self) -> Mapping[str, int]:
+        """Return how many requests were taken, how many failed, and how many configurations were given up."""
+        return self._outcomes
+
+    def count(self) -> int:
+        """Return how many configurations may have something to tell."""
+        return sum(map(len, self._lanes.values()))
+
+    def _look_up(self, task_id: str | None) -> None:
+        task = asyncio.ensure_future(self._load(task_id))
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+
+    async def _load(self, task_id: str | None) -> None:
+        """Begin the lanes of a task, or of all, that may have something to tell, and end those that are gone."""
+        try:
+            found = await self._store.open_hooks(task_id)
+        except DragomanError as error:
+            _LOG.error("the configurations of push notifications cannot be read: %s", error.message)
+            return
+        if task_id is not None:
+            gone = self._lanes.get(task_id, _NO_LANES).keys() - {config_id for _, config_id, _ in found}
+            for config_id in gone:
+                self._drop(task_id, config_id)
+        for task, config_id, waiting in found:
+            lane = self._lanes.setdefault(task, {}).setdefault(config_id, _Lane())
+            if waiting:
+                if lane.timer is not None:
+                    # It may have been replaced, and then need not wait any more: the lane finds out.
+                    lane.timer.cancel()
+                    lane.timer = None
+                self._wake(task, config_id, lane)
+
+    def _wake(self, task_id: str, config_id: str, lane: _Lane) -> None:
+        lane.again = True
+        if lane.work is None and lane.timer is None and not self._closed:
+            lane.work = asyncio.ensure_future(self._run(task_id, config_id, lane))
+
+    def _drop(self, task_id: str, config_id: str) -> None:
+        lanes = self._lanes.get(task_id, {})
+        lane = lanes.pop(config_id, None)
+        if not lanes:
+            self._lanes.pop(task_id, None)
+        if lane is None:
+            return
+        if lane.timer is not None:
+            lane.timer.cancel()
+        if lane.work is not None and lane.work is not asyncio.current_task():
+            lane.work.cancel()
+
+    async def _run(self, task_id: str, config_id: str, lane: _Lane) -> None:
+        try:
+            while lane.again:
+                lane.again = False
+                wait = await self._work(task_id, config_id, lane)
+                if wait is not None:
+                    self._wait(task_id, config_id, lane, wait)
+                    return
+        except DragomanError as error:
+            # The store cannot be read or written to now; nothing is lost by waiting for it.
+            _LOG.warning("a push notification waits: %s", error.message, extra={"task_id": task_id})
+            self._wait(task_id, config_id, lane, STORE_WAIT)
+        finally:
+            lane.work = None
+
+    def _wait(self, task_id: str, config_id: str, lane: _Lane, seconds: float) -> None:
+        def go_on() -> None:
+            lane.timer = None
+            self._wake(task_id, config_id, lane)
+
+        lane.timer = asyncio.get_running_loop().call_later(seconds, go_on)
+
+    async def _work(self, task_id: str, config_id: str, lane: _Lane) -> float | None:
+        """Tell a receiver what it has not been told, and return the seconds to wait before it goes on, if it must."""
+        hook = await self._store.hook(task_id, config_id)
+        if hook is None or hook.state is not HookState.OPEN:
+            self._drop(task_id, config_id)
+            return None
+        if hook.waits:
+            return hook.waits / 1000
+        events = await self._store.to_tell(task_id, hook.sent)
+        if not hook.visible:
+            # It shows as a task later, or, answered with a bare message, never.
+            if events and events[-1].ends_run:
+                await self._store.told(task_id, config_id, events[-1].seq, done=True)
+                self._drop(task_id, config_id)
+            return None
+        sent = hook.sent
+        fold: TaskFold | None = None
+        failure: _NotTaken | None = None
+        for event in events:
+            try:
+                fold = await self._tell(hook, event, fold, again=sent == hook.sent and hook.tries > 0)
+            except _NotTaken as error:
+                failure = error
+                break
+            sent = event.seq
+        if sent > hook.sent:
+            done = events[sent - hook.sent - 1].ends_run
+            await self._store.told(task_id, config_id, sent, done=done)
+            lane.again = True
+        if failure is None:
+            return None
+        return await self._note(hook, str(failure), 1 if sent > hook.sent else hook.tries + 1)
+
+    async def _note(self, hook: Hook, error: str, tries: int) -> float | None:
+        self._outcomes["failed"] += 1
+        wait: float | None = None
+        if tries < TRIES:
+            longest = min(self._retry * 2 ** (tries - 1), LONGEST_WAIT)
+            wait = longest * (0.5 + self._chance() / 2)
+        milliseconds = None if wait is None else int(wait * 1000)
+        await self._store.not_told(hook.task_id, hook.config.id, tries, error, wait=milliseconds)
+        if wait is None:
+            self._outcomes["dead"] += 1
+            _LOG.warning(
+                "push notifications of a task are given up after %d tries: %s. `dragoman webhooks` shows and "
+                "redelivers them",
+                tries,
+                error,
+                extra={"task_id": hook.task_id},
+            )
+            self._drop(hook.task_id, hook.config.id)
+        return wait
+
+    async def _tell(
+        self, hook: Hook, event: TaskEvent, fold: TaskFold | None, *, again: bool
+    ) -> TaskFold | None:
+        """Send one event, unless it is none to show; return the fold up to it, if there was need of one.
+
+        Raises:
+            _NotTaken: the receiver did not take it.
+        """
+        change = event.change
+        form = self._forms.get(hook.config.generation, self._newest)
+        whole = form.whole or isinstance(change, Resumed)
+        if fold is not None:
+            fold.apply(event)
+        if isinstance(change, Used | Reply) or (isinstance(change, Received) and change.state is None):
+            return fold
+        if whole and fold is None:
+            fold = await self._store.read(hook.scope, hook.task_id, until=event.seq)
+        item: Task | TaskEvent = event
+        if whole and fold is not None:
+            item = fold.task(history_length=HISTORY)
+        await self._post(hook, event, form.encode(item), form.media_type, again=again)
+        return fold
+
+    async def _post(self, hook: Hook, event: TaskEvent, body: bytes, media_type: str, *, again: bool) -> None:
+        try:
+            origin = self._policy.place_of(hook.config.url)
+            headers = [
+                ("Content-Type", media_type),
+                (EVENT_HEADER, f"{event.task_id}/{event.seq}"),
+                (SEQUENCE_HEADER, str(event.seq)),
+                *self._secret_headers(hook, origin),
+            ]
+            async with self._place(origin, again):
+                reply = await self._client.send(
+                    "POST", hook.config.url, headers=headers, body=body, wants_body=False
+                )
+        except Refused as error:
+            raise _NotTaken(f"the URL {error}") from error
+        except (EgressFailed, VaultError) as error:
+            raise _NotTaken(str(error)) from error
+        if not 200 <= reply.status < 300:
+            raise _NotTaken(f"the receiver answered {reply.status}")
+        self._outcomes["taken"] += 1
+
+    @asynccontextmanager
+    async def _place(self, origin: str, again: bool) -> AsyncGenerator[None]:
+        places = self._origins[origin]
+        places.users += 1
+        try:
+            async with places, self._further if again else self._first:
+                yield
+        finally:
+            places.users -= 1
+            if not places.users:
+                del self._origins[origin]
+
+    def _secret_headers(self, hook: Hook, origin: str) -> Sequence[tuple[str, str]]:
+        secrets = _secrets(self._vault.open(hook.config.sealed, hook.scope.tenant, origin))
+        headers = []
+        if hook.config.scheme and secrets.credentials:
+            headers.append(("Authorization", f"{hook.config.scheme} {secrets.credentials}"))
+        if secrets.token:
+            headers.append((TOKEN_HEADER, secrets.token))
+        return headers

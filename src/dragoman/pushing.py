@@ -1,0 +1,73 @@
+"""The parts that send push notifications, by the configuration.
+
+Imported only where an agent declares them: cryptography and an HTTP client cost every start memory and time.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman import __version__
+from dragoman.config import Config, ConfigError, seconds
+from dragoman.egress.client import Egress
+from dragoman.egress.settings import policy_of
+from dragoman.gateway.push import PushConfigurer
+from dragoman.outbound.vault import KEY_FILE, Vault, VaultError, own_key
+from dragoman.outbound.webhooks import Tasks, Webhooks
+from dragoman.protocol.spec import ProtocolSpec
+
+
+class PushParts(Struct, frozen=True):
+    """What keeps configurations, and what tells their receivers."""
+
+    configurer: PushConfigurer
+    webhooks: Webhooks
+
+
+def push_parts(
+    config: Config,
+    data: Path,
+    environment: Mapping[str, str],
+    versions: Mapping[str, ProtocolSpec],
+    store: Tasks,
+) -> PushParts:
+    """Put the parts together.
+
+    Args:
+        config: the configuration.
+        data: the data folder, which holds the vault's key if the configuration names no other place.
+        environment: where the key may be.
+        versions: the protocol versions of this build, newest first.
+        store: where configurations and events are.
+
+    Raises:
+        ConfigError: the vault's key cannot be had.
+    """
+    policy = policy_of(config.outbound)
+    try:
+        vault = Vault.of_text(*_vault_key(config, data, environment))
+    except VaultError as error:
+        raise ConfigError(str(error)) from error
+    webhooks = Webhooks(
+        store,
+        Egress(policy, user_agent=f"dragoman/{__version__}"),
+        policy,
+        vault,
+        {version: spec.push for version, spec in versions.items()},
+        retry=seconds(config.outbound.retry, "outbound.retry"),
+    )
+    return PushParts(PushConfigurer(store, vault, policy), webhooks)
+
+
+def _vault_key(config: Config, data: Path, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the text that holds the vault's keys, and where it stands."""
+    vault = config.vault
+    if vault.key_env:
+        return environment.get(vault.key_env, ""), f"vault.key_env: the environment variable {vault.key_env}"
+    if vault.key_file:
+        try:
+            return Path(vault.key_file).read_text(encoding="ascii"), f"vault.key_file: {vault.key_file}"
+        except (OSError, UnicodeDecodeError) as error:
+            raise VaultError(f"vault.key_file: {vault.key_file} cannot be read: {error}") from error
+    return own_key(data / KEY_FILE), str(data / KEY_FILE)
