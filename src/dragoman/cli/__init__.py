@@ -19,6 +19,7 @@ from dragoman.cli import (
     tasks,
     tenant,
     token,
+    webhooks,
 )
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(tenant.app, name="tenant")
 app.add_typer(token.app, name="token")
+app.add_typer(webhooks.app, name="webhooks")
 
 
 def _version(wanted: bool) -> None:
