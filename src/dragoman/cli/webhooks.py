@@ -84,7 +84,7 @@ def redeliver(
         if not config_id or hook.config.id == config_id
     ]
     entry = done_here("RedeliverPushNotifications")
-    again = guarded(lambda: sum(operator.redeliver(one.task_id, one.config.id, entry) for one in dead))
+    again = guarded(lambda: sum(operator.redeliver(one, entry) for one in dead))
     operator.close()
     if not again and not everything:
         refuse(

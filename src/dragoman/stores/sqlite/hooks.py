@@ -122,15 +122,15 @@ def not_told(tx: Transaction, task_id: str, config_id: str, tries: int, error: s
     )
 
 
-def redeliver(tx: Transaction, task_id: str, config_id: str, audit: AuditEntry | None) -> bool:
+def redeliver(tx: Transaction, hook: Hook, audit: AuditEntry | None) -> bool:
     """See `Operator.redeliver`."""
     changed = tx.execute(
         "UPDATE push_config SET state = 'open', tries = 0, due_at = 0, changed_at = ?"
         " WHERE task_id = ? AND id = ? AND state = 'dead'",
-        (tx.now, task_id, config_id),
+        (tx.now, hook.task_id, hook.config.id),
     ).rowcount
     if changed:
-        tx.note(audit, f"tasks/{task_id}/pushNotificationConfigs/{config_id}")
+        tx.note(audit, task_path(hook.scope, hook.task_id))
     return bool(changed)
 
 

@@ -120,14 +120,14 @@ class Operator:
         """
         return hooks.page(self._reader, state, after, limit)
 
-    def redeliver(self, task_id: str, config_id: str, audit: AuditEntry | None = None) -> bool:
+    def redeliver(self, hook: Hook, audit: AuditEntry | None = None) -> bool:
         """Have a configuration that was given up tried again; false if there is none such.
 
         Raises:
             Unavailable.
             StoreError: the store has another schema.
         """
-        return self._write(lambda tx: hooks.redeliver(tx, task_id, config_id, audit))
+        return self._write(lambda tx: hooks.redeliver(tx, hook, audit))
 
     def close(self) -> None:
         """Close the file."""

@@ -1,0 +1,1 @@
+"""What the server sends of its own accord."""
