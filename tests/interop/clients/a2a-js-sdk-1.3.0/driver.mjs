@@ -148,6 +148,31 @@ async function errors() {
   };
 }
 
+/** A configuration that comes with a message, and one that is created, read, listed and deleted. */
+async function push(url) {
+  const authentication = { scheme: 'Bearer', credentials: 's3cr3t' };
+  const request = sendRequest([{ text: 'stream 3' }]);
+  request.configuration.taskPushNotificationConfig = TaskPushNotificationConfig.fromJSON({
+    id: 'sent', url, token: 't0k3n', authentication,
+  });
+  const task = Task.toJSON(await client.sendMessage(request));
+  const made = TaskPushNotificationConfig.fromJSON({ taskId: task.id, id: 'made', url, authentication });
+  const one = { tenant: '', taskId: task.id, id: 'made' };
+  const both = { tenant: '', taskId: task.id, pageSize: 0, pageToken: '' };
+  const read = async () => TaskPushNotificationConfig.toJSON(await client.getTaskPushNotificationConfig(one));
+  const listed = async () => ({
+    configs: (await client.listTaskPushNotificationConfig(both)).configs.map((each) => TaskPushNotificationConfig.toJSON(each)),
+  });
+  const seen = {
+    task,
+    created: TaskPushNotificationConfig.toJSON(await client.createTaskPushNotificationConfig(made)),
+    read: await read(),
+    listed: await listed(),
+  };
+  for (let time = 0; time < 2; time += 1) await client.deleteTaskPushNotificationConfig(one);
+  return { ...seen, 'read after': await errorOf(read), 'listed after': await listed() };
+}
+
 const STANDARD = {
   card: async () => AgentCard.toJSON(await cardResolver.resolve(cardBase)),
   echo: (text) => send(text || 'A dragoman carries words, not opinions. Größe: 名前 🕊'),
@@ -196,6 +221,7 @@ const STANDARD = {
 const SCENARIOS = {
   ...STANDARD,
   own_listing: ownListing,
+  push,
   /** Markdown goes as a file's bytes, everything else as text. */
   digest: (path) => (path.endsWith('.md')
     ? sendParts([{ raw: readFileSync(path).toString('base64'), mediaType: 'text/markdown', filename: basename(path) }])

@@ -72,6 +72,9 @@ class FactoryCaller:
     async def push(self, config: a2a.TaskPushNotificationConfig) -> Any:
         return await self.blocking.set_task_callback(config)
 
+    async def pushed(self, wanted: a2a.GetTaskPushNotificationConfigParams) -> Any:
+        return await self.blocking.get_task_callback(wanted)
+
     async def card(self) -> Any:
         return await self.blocking.get_card()
 
@@ -112,6 +115,10 @@ class OlderCaller:
     async def push(self, config: a2a.TaskPushNotificationConfig) -> Any:
         request = a2a.SetTaskPushNotificationConfigRequest(id=str(uuid.uuid4()), params=config)
         return _result(await self.client.set_task_callback(request))
+
+    async def pushed(self, wanted: a2a.GetTaskPushNotificationConfigParams) -> Any:
+        request = a2a.GetTaskPushNotificationConfigRequest(id=str(uuid.uuid4()), params=wanted)
+        return _result(await self.client.get_task_callback(request))
 
     async def card(self) -> Any:
         return await self.client.get_card()
@@ -355,6 +362,23 @@ async def follow_and_cancel(caller: Caller, task_id: str) -> Any:
     return {"events": events, "canceled": canceled}
 
 
+async def push(caller: Caller, url: str) -> Any:
+    """A configuration of a task that waits for its caller, set and read, and then the caller's answer."""
+    asked = await caller.send("ask")
+    authentication = a2a.PushNotificationAuthenticationInfo(schemes=["Bearer"], credentials="s3cr3t")
+    config = a2a.PushNotificationConfig(id="hook", url=url, token="t0k3n", authentication=authentication)
+    wanted = a2a.TaskPushNotificationConfig(task_id=asked["id"], push_notification_config=config)
+    one = a2a.GetTaskPushNotificationConfigParams(id=asked["id"], push_notification_config_id="hook")
+    other = a2a.GetTaskPushNotificationConfigParams(id=asked["id"], push_notification_config_id="other")
+    return {
+        "asked": asked,
+        "set": as_dict(await caller.client.push(wanted)),
+        "read": as_dict(await caller.client.pushed(one)),
+        "read other": await error_of(caller.client.pushed(other)),
+        "answered": await caller.send("an answer", task_id=asked["id"]),
+    }
+
+
 STANDARD = (
     card, own_card, echo, not_blocking, stream_chunks, stream_progress, history, cancel, resubscribe,
     resubscribe_finished, errors, bare_message, same_context, repeat, outcomes, artifacts, parts,
@@ -368,6 +392,7 @@ SCENARIOS = {
         read,
         leave,
         follow_and_cancel,
+        push,
     )
 }
 

@@ -263,12 +263,39 @@ async def recall(caller: Caller, context: str) -> Any:
     return {"context": context, "listed": listed, "read": [await caller.get(task["id"]) for task in listed]}
 
 
+async def push(caller: Caller, url: str) -> Any:
+    """A configuration that comes with a message, and one that is created, read, listed and deleted."""
+    request = a2a.SendMessageRequest(message=user_message(a2a.Part(text="stream 3")))
+    authentication = a2a.AuthenticationInfo(scheme="Bearer", credentials="s3cr3t")
+    request.configuration.task_push_notification_config.CopyFrom(
+        a2a.TaskPushNotificationConfig(id="sent", url=url, token="t0k3n", authentication=authentication)
+    )
+    (answer,) = await collect(caller.blocking.send_message(request))
+    client, task_id = caller.blocking, answer["task"]["id"]
+    made = a2a.TaskPushNotificationConfig(task_id=task_id, id="made", url=url, authentication=authentication)
+    one = a2a.GetTaskPushNotificationConfigRequest(task_id=task_id, id="made")
+    both = a2a.ListTaskPushNotificationConfigsRequest(task_id=task_id)
+    seen = {
+        "task": answer["task"],
+        "created": as_dict(await client.create_task_push_notification_config(made)),
+        "read": as_dict(await client.get_task_push_notification_config(one)),
+        "listed": as_dict(await client.list_task_push_notification_configs(both)),
+    }
+    away = a2a.DeleteTaskPushNotificationConfigRequest(task_id=task_id, id="made")
+    for _ in range(2):
+        await client.delete_task_push_notification_config(away)
+    return seen | {
+        "read after": await error_of(client.get_task_push_notification_config(one)),
+        "listed after": as_dict(await client.list_task_push_notification_configs(both)),
+    }
+
+
 STANDARD = (
     card, echo, return_immediately, stream_chunks, stream_progress, history, listing, cancel, subscribe, errors,
     bare_message, same_context, repeat, outcomes, artifacts,
 )  # fmt: skip
 SCENARIOS = {
-    scenario.__name__: scenario for scenario in (*STANDARD, own_listing, parts, digest, leave, recall)
+    scenario.__name__: scenario for scenario in (*STANDARD, own_listing, parts, digest, leave, recall, push)
 }
 
 
