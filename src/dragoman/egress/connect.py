@@ -12,7 +12,7 @@ from ipaddress import ip_address
 import httpcore2
 
 from dragoman.egress.addresses import Address
-from dragoman.egress.policy import EgressPolicy, Refused, literal
+from dragoman.egress.policy import EgressPolicy, Refused, is_local, literal
 
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Returns the addresses of a name; raises OSError if it has none."""
@@ -72,7 +72,9 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectTimeout from None
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
-        addresses = literal(host)
+        trusted = self._policy.is_trusted(host, port)
+        # What the operator calls localhost may listen on either kind of address.
+        addresses = () if trusted and is_local(host) else literal(host)
         if not addresses:
             try:
                 addresses = await self._resolve(host, port)
@@ -80,7 +82,7 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
                 raise httpcore2.ConnectError(f"{host} has no address") from error
         if not addresses:
             raise httpcore2.ConnectError(f"{host} has no address")
-        if not self._policy.is_trusted(host, port):
+        if not trusted:
             self._policy.check_addresses(addresses)
         return addresses
 

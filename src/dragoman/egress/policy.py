@@ -17,11 +17,11 @@ LONGEST_URL = 2048
 _PORTS = {"https": 443, "http": 80}
 # Strict on purpose: whatever another reader might take for another host is none for us.
 _URL = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>\d{1,5}))?"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?"
     r"(?P<target>[/?][!\"$-\[\]^-~]*)?",
     re.ASCII,
 )
-_LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
 
 
@@ -136,10 +136,14 @@ def parse_url(url: str) -> Target:
     )
 
 
+def is_local(host: str) -> bool:
+    """Tell whether a host is this machine's own name: loopback, whatever a resolver says (RFC 6761 §6.3)."""
+    return host == "localhost" or host.endswith(".localhost")
+
+
 def literal(host: str) -> Sequence[Address]:
     """Return the addresses of a host that needs no look-up: one that is an address, or this machine's own name."""
-    if host == "localhost" or host.endswith(".localhost"):
-        # Loopback, whatever a resolver says (RFC 6761 §6.3).
+    if is_local(host):
         return (ip_address("127.0.0.1"),)
     try:
         return (ip_address(host),)

@@ -1,23 +1,18 @@
 """Fetching an issuer's keys: one small document over HTTP, or two, within fixed bounds (RFC 7517, OIDC Discovery 1.0).
 
-The issuer is an origin that the operator wrote into the configuration, so no address is checked here; nothing leads
-from it to another origin, no redirect and no link in a document.
+The issuer is an origin that the operator wrote into the configuration, so its address may be any; nothing leads from it
+to another origin, no redirect and no link in a document.
 """
 
-import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-import httpx2
 import msgspec
 from msgspec import Struct
 
-MAX_BYTES = 1024 * 1024
-"""Bytes of a document."""
-
-CONNECT_SECONDS = 10.0
-TOTAL_SECONDS = 30.0
-"""Seconds for a document, from the first byte sent to the last one read."""
+from dragoman.egress import EgressPolicy, Refused
+from dragoman.egress.client import CONNECT_SECONDS, MAX_BYTES, TOTAL_SECONDS, Egress, EgressFailed
+from dragoman.egress.policy import Origin, origin_of
 
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 
@@ -58,10 +53,13 @@ class Issuer:
         """
         self._issuer = issuer
         self._jwks_url = jwks_url
-        self._seconds = total_seconds
-        self._user_agent = user_agent
-        self._timeout = httpx2.Timeout(total_seconds, connect=connect_seconds)
-        self._client: httpx2.AsyncClient | None = None
+        self._egress = Egress(
+            EgressPolicy(schemes=(), trusted=frozenset(_origins(issuer, jwks_url))),
+            user_agent=user_agent,
+            connect_seconds=connect_seconds,
+            total_seconds=total_seconds,
+            max_bytes=MAX_BYTES,
+        )
 
     async def keys(self) -> Document:
         """Return the JWK Set.
@@ -73,8 +71,7 @@ class Issuer:
 
     async def close(self) -> None:
         """Let go of connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        await self._egress.close()
 
     async def _discover(self) -> str:
         url = self._issuer.rstrip("/") + DISCOVERY_PATH
@@ -84,46 +81,25 @@ class Issuer:
         jwks_url = found.get("jwks_uri")
         if not isinstance(jwks_url, str) or not jwks_url:
             raise FetchError(f"{url} names no jwks_uri")
-        if _origin(jwks_url) != _origin(self._issuer):
+        if [*_origins(jwks_url)] != [*_origins(self._issuer)]:
             raise FetchError(
                 f"{url} names a jwks_uri of another origin; if that is right, write it into auth.oidc.jwks_url"
             )
         return jwks_url
 
     async def _get(self, url: str) -> Document:
-        if self._client is None:
-            # In a thread: reading the system's certificates takes as long as many requests.
-            self._client = await asyncio.to_thread(self._open)
         try:
-            async with asyncio.timeout(self._seconds), self._client.stream("GET", url) as reply:
-                if reply.status_code != 200:
-                    raise FetchError(f"{url} answers {reply.status_code}, which must be 200")
-                if reply.headers.get("content-encoding", "identity").lower() != "identity":
-                    raise FetchError(f"{url} answers compressed although it was asked not to")
-                body = bytearray()
-                async for chunk in reply.aiter_raw():
-                    body += chunk
-                    if len(body) > MAX_BYTES:
-                        raise FetchError(f"{url} answers with more than {MAX_BYTES} bytes")
-                named = _MAX_AGE.search(reply.headers.get("cache-control", ""))
-                return Document(bytes(body), float(named[1]) if named else None)
-        except TimeoutError:
-            raise FetchError(f"{url} did not answer within {self._seconds:g} s") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise FetchError(f"{url} cannot be reached: {type(error).__name__}: {error}") from None
-
-    def _open(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            headers={
-                "Accept": "application/json",
-                # What comes compressed can be far larger than what was counted.
-                "Accept-Encoding": "identity",
-                "User-Agent": self._user_agent,
-            },
-            timeout=self._timeout,
-            follow_redirects=False,
-            trust_env=False,
-        )
+            reply = await self._egress.send("GET", url, headers=[("Accept", "application/json")])
+        except Refused as error:
+            raise FetchError(f"{url} {error}") from None
+        except EgressFailed as error:
+            raise FetchError(f"{url} cannot be reached: {error}") from None
+        if reply.status != 200:
+            raise FetchError(f"{url} answers {reply.status}, which must be 200")
+        if reply.header(b"content-encoding").lower() not in (b"", b"identity"):
+            raise FetchError(f"{url} answers compressed although it was asked not to")
+        named = _MAX_AGE.search(reply.header(b"cache-control").decode("latin-1"))
+        return Document(reply.body, float(named[1]) if named else None)
 
 
 def read_object(body: bytes, url: str) -> Mapping[str, object]:
@@ -141,10 +117,10 @@ def read_object(body: bytes, url: str) -> Mapping[str, object]:
     return value
 
 
-def _origin(url: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port of a URL, as the client reads it that would go there; `None` if it is none."""
-    try:
-        parts = httpx2.URL(url)
-    except httpx2.InvalidURL:
-        return None
-    return parts.scheme, parts.host, parts.port
+def _origins(*urls: str) -> Iterator[Origin]:
+    """Yield the origin of each URL that has one, as the client reads it that would go there."""
+    for url in urls:
+        try:
+            yield origin_of(url)
+        except Refused:
+            continue

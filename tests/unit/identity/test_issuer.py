@@ -127,7 +127,7 @@ def test_garbage_is_told_by_its_address_and_not_repeated(issuer: LocalIssuer) ->
 def test_an_issuer_has_so_many_seconds_and_no_more(issuer: LocalIssuer, way: str) -> None:
     issuer.answer = getattr(issuer, way)
     began = time.monotonic()
-    assert "did not answer within 0.4 s" in refusal(issuer.url, issuer.origin + KEYS, seconds=0.4)
+    assert "no whole reply within 0.4 s" in refusal(issuer.url, issuer.origin + KEYS, seconds=0.4)
     assert time.monotonic() - began < 5
 
 
