@@ -16,6 +16,8 @@ from dragoman.bindings.cors import PREFLIGHT_SECONDS
 from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
 from dragoman.bindings.hosted import BODY_LIMIT as HOSTED_BODY
 from dragoman.cards.serve import MAX_AGE
+from dragoman.egress.addresses import GLOBAL_V6, SPECIAL_V4, SPECIAL_V6
+from dragoman.egress.client import CONNECT_SECONDS, TOTAL_SECONDS
 from dragoman.engines.agent_loop import GRACE
 from dragoman.engines.embedded import SHOW_AFTER
 from dragoman.gateway import observe
@@ -26,6 +28,9 @@ from dragoman.gateway.send import WINDOW
 from dragoman.gateway.subscribe import HEARTBEAT
 from dragoman.model import errors
 from dragoman.model.operation import ListTasks
+from dragoman.model.push import MOST_CONFIGS
+from dragoman.outbound.webhooks import AGAIN_AT_ONCE, AT_ONCE, BY_ORIGIN, TRIES
+from dragoman.protocol.hooks import LONGEST_CREDENTIALS, LONGEST_TOKEN, LONGEST_URL
 from dragoman.protocol.pages import MAX_PAGE_BYTES
 from dragoman.protocol.protojson import MAX_DEPTH
 from dragoman.protocol.requests import LONGEST_ID, MAX_PARTS
@@ -114,7 +119,12 @@ def _type_and_value(section: str, field: Any) -> list[str]:
     )
     name = {str: "string", int: "integer", bool: "true or false"}.get(kinds[0], "array of strings")
     if get_origin(field.type) is tuple or any(get_origin(kind) is tuple for kind in kinds):
-        name = "array of strings" if _inner(field) is None else "array of tables"
+        inner = str in get_args(next((kind for kind in kinds if get_origin(kind) is tuple), field.type))
+        name = (
+            "array of tables"
+            if _inner(field) is not None
+            else f"array of {'strings' if inner else 'integers'}"
+        )
     key = f"{section}.{field.encode_name}"
     if key in _DURATIONS or _DURATION.fullmatch(str(value)):
         name = "duration"
@@ -287,12 +297,55 @@ def limits_part() -> str:
             "`limits.stored`",
             "429 `QUOTA_EXCEEDED`",
         ],
+        *_push_limits(),
         *_hosted_limits(),
         ["idle HTTP connection", f"{KEEP_ALIVE_SECONDS} seconds", "", "it is closed"],
         ["card kept by a client", f"{MAX_AGE} seconds", "", ""],
         ["preflight kept by a browser", f"{PREFLIGHT_SECONDS} seconds", "", ""],
     ]
     return table(["what", "limit", "changed by", "beyond it"], rows)
+
+
+def _push_limits() -> list[list[str]]:
+    """Return the limits of push notifications."""
+    tries = f"{TRIES}, over about {sum(2**number for number in range(TRIES - 1)) / 60:.0f} minutes"
+    return [
+        ["push configurations of a task", str(MOST_CONFIGS), "", "429 `QUOTA_EXCEEDED`"],
+        ["URL of a push configuration", f"{LONGEST_URL:,} characters", "", "400 `INVALID_PARAMS`"],
+        [
+            "its `token` / `credentials`",
+            f"{LONGEST_TOKEN:,} / {LONGEST_CREDENTIALS:,} characters",
+            "",
+            "400 `INVALID_PARAMS`",
+        ],
+        [
+            "tries of a push notification",
+            tries,
+            "`outbound.retry`",
+            "the configuration is [given up](../how-to/webhooks.md#find-what-was-given-up-and-try-it-again)",
+        ],
+        [
+            "connection to a receiver / its whole answer",
+            f"{CONNECT_SECONDS:g} / {TOTAL_SECONDS:g} seconds",
+            "",
+            "it is a try in vain",
+        ],
+        [
+            "push notifications under way",
+            f"{AT_ONCE}, {AGAIN_AT_ONCE} further tries, {BY_ORIGIN} to one origin",
+            "",
+            "further ones wait",
+        ],
+    ]
+
+
+def ranges_part() -> str:
+    """Return the special ranges of addresses."""
+    rows = [[f"`{one.network}`", one.name] for one in (*SPECIAL_V4, *SPECIAL_V6)]
+    return table(
+        ["range", "what it is"],
+        [*rows, [f"outside of `{GLOBAL_V6}`", "IPv6 that was never given out for the public internet"]],
+    )
 
 
 def _hosted_limits() -> list[list[str]]:
@@ -347,6 +400,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands_part,
     "errors": errors_part,
     "limits": limits_part,
+    "ranges": ranges_part,
     "agents": agents_part,
     "routes_0_3": generations.routes_part,
     "methods_0_3": generations.methods_part,

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.egress.client import TOTAL_SECONDS
 from dragoman.engines.agent_loop import GRACE
 from dragoman.gateway.observe import MAX_EVENTS
 from dragoman.gateway.query import HISTORY
 from dragoman.gateway.send import WINDOW
 from dragoman.gateway.subscribe import HEARTBEAT
+from dragoman.model.push import MOST_CONFIGS
+from dragoman.outbound.webhooks import TRIES
 from dragoman.protocol.requests import LONGEST_ID
 from dragoman.protocol.v0_3 import SPEC
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
@@ -61,6 +64,9 @@ NUMBERS = [
     ("how-to/durable-steps.md", r"hangs for more than (\d+) seconds", HEARTBEAT_TIMEOUT_MS / 1000),
     ("reference/http.md", r"for (\d+) seconds, the comment", HEARTBEAT),
     ("reference/http-operations.md", r"for up to (\d+) seconds; then", WINDOW),
+    ("how-to/webhooks.md", r"up to (\d+) configurations", MOST_CONFIGS),
+    ("how-to/webhooks.md", r"sent (\d+) times", TRIES),
+    ("how-to/webhooks.md", r"within (\d+) seconds, or", TOTAL_SECONDS),
     ("reference/http-operations.md", r"0: none; left out: (\d+) ", HISTORY),
 ]
 

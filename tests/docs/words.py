@@ -73,6 +73,14 @@ KEYS: Mapping[str, str] = {
     "signing.overlap": (
         "How long a key signs beside the one that takes its place, unless a command says it; 10m or more."
     ),
+    "vault.key_env": "The environment variable that holds the key: 32 bytes in base64. Several, with spaces between: "
+    "the first one seals, all open. If neither this nor `key_file` is set, `vault.key` in the data folder is made.",
+    "vault.key_file": "The file that holds the key, in the same form.",
+    "outbound.allow": "Special ranges of addresses that are open all the same, such as `10.0.0.0/8`.",
+    "outbound.ports": 'Ports that requests may go to, or `"any"`.',
+    "outbound.schemes": '`"https"`, and `"http"` if that is allowed.',
+    "outbound.retry": "How long a push notification that was not taken waits at most before the second try; each "
+    "further one waits twice as long.",
     "hosted.enabled": "Whether hosted agents are served: those of tenants that have a workspace.",
     "hosted.deadline": "How long a hosted run may take before it is ended as FAILED, waiting included.",
     "hosted.observers.global": "Waits and streams of hosted agents at a time, of everybody together.",
@@ -105,6 +113,7 @@ KEYS: Mapping[str, str] = {
     "agents.ID.tenant": "The tenant that it belongs to: to all others it is not there. If empty, it is everybody's.",
     "agents.ID.workspace": "The workspace of its tenant that it belongs to, if it is served as a hosted agent.",
     "agents.ID.public": "Whether it may be called without a credential.",
+    "agents.ID.push": "Whether callers may have URLs told of what happens to their tasks.",
     "agents.ID.max_runs": "How many runs of the agent go on at a time; further ones wait.",
     "agents.ID.max_waiting": "How many runs of the agent may wait; messages that would begin further ones are refused.",
     "agents.ID.extensions": "Extensions to declare: URIs of those that come with Dragoman, or tables with `uri`, "
@@ -169,10 +178,16 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "tasks/get": ("`id`, `historyLength`", "a Task"),
     "tasks/cancel": ("`id`, `metadata`", "a Task"),
     "tasks/resubscribe": ("`id`", "a stream; of a finished task, the Task alone"),
-    "tasks/pushNotificationConfig/set": ("any", "always the error -32003"),
-    "tasks/pushNotificationConfig/get": ("any", "always the error -32003"),
-    "tasks/pushNotificationConfig/list": ("any", "always the error -32003"),
-    "tasks/pushNotificationConfig/delete": ("any", "always the error -32003"),
+    "tasks/pushNotificationConfig/set": (
+        "`taskId`, `pushNotificationConfig`",
+        "the same, without secrets",
+    ),
+    "tasks/pushNotificationConfig/get": (
+        "`id`, `pushNotificationConfigId`",
+        "`taskId`, `pushNotificationConfig`",
+    ),
+    "tasks/pushNotificationConfig/list": ("`id`", "an array of them"),
+    "tasks/pushNotificationConfig/delete": ("`id`, `pushNotificationConfigId`", "null"),
     "agent/getAuthenticatedExtendedCard": (
         "none",
         "[AgentCard](http.md#extended-cards), if the agent has one",

@@ -84,7 +84,7 @@ def states(notified: list[Notified]) -> list[str]:
     return [Kinds().task(one.json())["status"]["state"] for one in notified]
 
 
-@covers("push.operations")
+@covers("push.operations", "difference.push-schemes")
 def test_a_configuration_is_created_read_listed_and_deleted(
     caller: Caller, hooked: Caller, asking: str
 ) -> None:
@@ -208,7 +208,7 @@ def test_a_task_has_sixteen_configurations_and_no_more(caller: Caller, hooked: C
     refused(create(hooked, asking, {"url": URL}), FULL, identifier=1)
 
 
-@covers("push.delivery")
+@covers("push.delivery", "difference.push-notifications")
 def test_every_event_is_told_by_the_task_as_it_stands(
     caller: Caller, hooked: Caller, receiver: Receiver
 ) -> None:

@@ -175,6 +175,25 @@ DIFFERENCES: tuple[Difference, ...] = (
         done="served over HTTP at the alias and the headerless base: 1.0's filters and page, 0.3's tasks and states",
     ),
     Difference(
+        name="push-schemes",
+        way=Way.FROM_0_3,
+        dialect=Dialect.EITHER,
+        about="`authentication.schemes` of a push configuration is a list in 0.3, one scheme in 1.0",
+        lost="all schemes but the first",
+        done="the first one is used: there is one `Authorization` header",
+    ),
+    Difference(
+        name="push-notifications",
+        way=Way.BOTH,
+        dialect=Dialect.EITHER,
+        about="what a push notification holds, which 0.3 leaves open",
+        lost="",
+        done=(
+            "a configuration of 0.3 is told the Task as it stands after each event, in the JSON with kinds; one of 1.0 "
+            "the event"
+        ),
+    ),
+    Difference(
         name="tenant",
         way=Way.FROM_0_3,
         dialect=Dialect.EITHER,
