@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.hooks import Hook, HookState, KeptConfig
 from dragoman.model import Reply, TaskState
 from dragoman.model.errors import QuotaExceeded, TaskNotFound
@@ -205,6 +206,20 @@ async def test_events_are_told_some_at_a_time_and_one_at_least(store: Any) -> No
     assert (sum(batches), batches[0]) == (104, 64)
     assert await seqs(store, lease.task_id, 102) == [103], "larger than what is told at once"
     assert await store.to_tell("no such task", 0) == ()
+
+
+async def test_changes_are_audited_by_their_task(home: StoreHome) -> None:
+    store: Any = home.open()
+    lease = await begun(store)
+    entry = AuditEntry(action="Change", tenant="acme", principal="alice")
+    await store.set_hook(ALICE, lease.task_id, kept(), audit=entry)
+    with pytest.raises(TaskNotFound):
+        await store.set_hook(ALICE, "nope", kept(), audit=entry)
+    await store.delete_hook(ALICE, lease.task_id, "c", audit=entry)
+    rows = await store.consult(lambda book: book.audited(since=0, after=0, limit=10))
+    assert [(row.entry.target, row.entry.outcome) for row in rows] == [
+        (f"agents/writer/tasks/{lease.task_id}", "ok")
+    ] * 2
 
 
 async def test_configurations_go_with_their_task(store: Any, home: StoreHome) -> None:

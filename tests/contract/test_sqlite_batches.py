@@ -11,12 +11,24 @@ from typing import Any
 
 import pytest
 
+from dragoman.gateway.hooks import KeptConfig
 from dragoman.gateway.ports import TaskStore
+from dragoman.model import TaskState
 from dragoman.model.errors import DragomanError, TaskNotFound, Unavailable
 from dragoman.stores.sqlite import SqliteStore, connection
 from dragoman.stores.sqlite.writer import Transaction, Work
 from tests.contract.homes import SqliteHome
-from tests.contract.samples import ALICE, acceptance, begun, events_of, filters, message, one_page, recorded
+from tests.contract.samples import (
+    ALICE,
+    acceptance,
+    begun,
+    events_of,
+    filters,
+    message,
+    one_page,
+    recorded,
+    status,
+)
 
 GOOD = 50
 
@@ -147,3 +159,18 @@ async def test_a_closed_store_has_written_what_was_waiting(home: SqliteHome) -> 
             await store.read(ALICE, "no such task")
     finally:
         home.close()
+
+
+async def test_a_task_without_push_configurations_runs_no_statement_for_them(home: SqliteHome) -> None:
+    store = home.open()
+    statements: list[str] = []
+    store._connection.set_trace_callback(statements.append)
+    lease = await begun(store)
+    await store.append(lease, [status(TaskState.WORKING)])
+    await store.append(lease, [status(TaskState.COMPLETED)])
+    assert statements and not [one for one in statements if "push_config" in one]
+    await begun(
+        store, push=KeptConfig(id="c", generation="1.0", url="https://a.example/", scheme="", sealed=b"")
+    )
+    assert len([one for one in statements if "push_config" in one]) == 1
+    store._connection.set_trace_callback(None)

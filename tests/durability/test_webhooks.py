@@ -2,17 +2,22 @@
 
 import asyncio
 import json
+import os
+import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.harness.paths import SOURCE
 from tests.harness.polling import until
-from tests.harness.receiver import OK, Notified, Receiver
+from tests.harness.receiver import OK, Notified, Receiver, status
 from tests.harness.server import ServerProcess
 
 CONFIG = """
@@ -126,6 +131,38 @@ async def test_a_killed_server_loses_no_event_and_repeats_one_only_under_its_id(
             last = json.loads(notified[-1].body)["statusUpdate"]["status"]["state"]
             assert last == "TASK_STATE_COMPLETED"
         assert len(receiver.got()) > sum(len(firsts(receiver.got(f"/{n}"))) for n in range(10))
+
+
+async def test_what_was_given_up_is_redelivered_beside_the_server(
+    pushing: ServerProcess, tmp_path: Path
+) -> None:
+    config = tmp_path / "dragoman.toml"
+    config.write_text(CONFIG.replace("200ms", "5ms"), encoding="utf-8")
+    pushing.start()
+    with Receiver(lambda one: status(503)) as receiver:
+        (task_id,) = await begin_all(pushing, [receiver.url()], EVENTS)
+        await asyncio.to_thread(receiver.wait, 8)
+        await asyncio.to_thread(until, lambda: dead(pushing) == [task_id], what="it is given up")
+        receiver.answer = lambda one: OK
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-m", "dragoman", "webhooks", "redeliver", task_id, "--data", str(pushing.data)],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "1 to be redelivered\n"), done.stderr
+        notified = await asyncio.to_thread(receiver.wait, 8 + EVENTS, seconds=5)
+        assert [one.sequence for one in notified] == [*[1] * 8, *range(1, EVENTS + 1)]
+        assert dead(pushing) == []
+
+
+def dead(server: ServerProcess) -> list[str]:
+    """The tasks with a configuration that was given up."""
+    with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10)) as store:
+        found = store.execute("SELECT task_id FROM push_config WHERE state = 'dead'")
+        return [task_id for (task_id,) in found]
 
 
 def _open(server: ServerProcess) -> int:

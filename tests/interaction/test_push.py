@@ -10,7 +10,7 @@ from tests.harness.polling import until
 from tests.harness.receiver import OK, Notified, Receiver, status
 from tests.harness.server import ServerProcess
 from tests.interaction.answers import FULL, PARAMS, TASK_NOT_FOUND, refused
-from tests.interaction.callers import Caller
+from tests.interaction.callers import Caller, Request
 from tests.interaction.following import sent
 from tests.interaction.messages import send_params
 from tests.interaction.requirements import covers
@@ -62,6 +62,14 @@ def told(notified: list[Notified]) -> list[str]:
         else:
             words.append(kind)
     return words
+
+
+@covers("push.delivery")
+@pytest.mark.parametrize(("agent", "pushes"), [("hooked", True), ("demo", False)])
+def test_the_card_says_whether_an_agent_sends_notifications(http: Caller, agent: str, pushes: bool) -> None:
+    for version in ("1.0", "0.3"):
+        request = Request("GET", f"/agents/{agent}/.well-known/agent-card.json", {"A2A-Version": version})
+        assert http.deliver(request).json()["capabilities"]["pushNotifications"] is pushes
 
 
 @covers("push.create", "push.get")

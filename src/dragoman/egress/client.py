@@ -112,7 +112,13 @@ class Egress:
                 return await self._send(request, wants_body)
         except TimeoutError:
             raise EgressFailed(f"no whole reply within {self._seconds:g} s") from None
-        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+        except (
+            httpcore2.TimeoutException,
+            httpcore2.NetworkError,
+            httpcore2.ProtocolError,
+            OSError,
+        ) as error:
+            # What is wrong with TLS once it stands comes as an OSError.
             raise EgressFailed(_words(error)) from error
 
     async def _send(self, request: httpcore2.Request, wants_body: bool) -> Received:

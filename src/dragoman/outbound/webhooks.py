@@ -23,7 +23,7 @@ from dragoman.gateway.ports import Commit
 from dragoman.gateway.push import Secrets
 from dragoman.gateway.query import HISTORY
 from dragoman.model import Received, Reply, Resumed, Scope, Task, TaskEvent, TaskFold, Used
-from dragoman.model.errors import DragomanError
+from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.outbound.vault import Vault, VaultError
 from dragoman.protocol.spec import PushForm
 
@@ -82,6 +82,17 @@ class _Lane:
         self.again = False
         self.work: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
+
+
+class _Told:
+    """How far a receiver is: the last event that it took, whether that was the last of all, and why it took no more."""
+
+    __slots__ = ("done", "failure", "seq")
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        self.done = False
+        self.failure = ""
 
 
 _NO_LANES: Mapping[str, _Lane] = MappingProxyType({})
@@ -239,30 +250,40 @@ class Webhooks:
             return None
         if hook.waits:
             return hook.waits / 1000
-        events = await self._store.to_tell(task_id, hook.sent)
+        told = _Told(hook.sent)
+        try:
+            await self._tell_all(hook, told)
+        except Unavailable:
+            raise
+        except _NotTaken as error:
+            told.failure = str(error)
+        except Exception as error:  # what one event does to this server must not end its lane
+            _LOG.exception("a push notification failed", exc_info=error, extra={"task_id": task_id})
+            told.failure = "a fault of this server, which its log tells of"
+        if told.seq > hook.sent:
+            await self._store.told(task_id, config_id, told.seq, done=told.done)
+            lane.again = True
+        if not told.failure:
+            return None
+        return await self._note(hook, told.failure, 1 if told.seq > hook.sent else hook.tries + 1)
+
+    async def _tell_all(self, hook: Hook, told: _Told) -> None:
+        """Tell the next events, and note in `told` how far it came.
+
+        Raises:
+            _NotTaken: the receiver did not take one.
+        """
+        events = await self._store.to_tell(hook.task_id, hook.sent)
         if not hook.visible:
             # It shows as a task later, or, answered with a bare message, never.
             if events and events[-1].ends_run:
-                await self._store.told(task_id, config_id, events[-1].seq, done=True)
-                self._drop(task_id, config_id)
-            return None
-        sent = hook.sent
+                told.seq, told.done = events[-1].seq, True
+            return
         fold: TaskFold | None = None
-        failure: _NotTaken | None = None
         for event in events:
-            try:
-                fold = await self._tell(hook, event, fold, again=sent == hook.sent and hook.tries > 0)
-            except _NotTaken as error:
-                failure = error
-                break
-            sent = event.seq
-        if sent > hook.sent:
-            done = events[sent - hook.sent - 1].ends_run
-            await self._store.told(task_id, config_id, sent, done=done)
-            lane.again = True
-        if failure is None:
-            return None
-        return await self._note(hook, str(failure), 1 if sent > hook.sent else hook.tries + 1)
+            again = event is events[0] and hook.tries > 0
+            fold = await self._tell(hook, event, fold, again=again)
+            told.seq, told.done = event.seq, event.ends_run
 
     async def _note(self, hook: Hook, error: str, tries: int) -> float | None:
         self._outcomes["failed"] += 1

@@ -172,6 +172,7 @@ def test_a_receiver_that_never_takes_anything_is_given_up_and_can_be_redelivered
         (301, "the receiver answered 301"),
         (199, "the receiver answered 199"),
         (EgressFailed("no whole reply within 30 s"), "no whole reply within 30 s"),
+        (ZeroDivisionError(), "a fault of this server, which its log tells of"),
         (
             Refused("leads to an address that is not public: 10.0.0.1"),
             "the URL leads to an address that is not public: 10.0.0.1",
@@ -313,6 +314,26 @@ def test_a_scheme_without_credentials_is_no_header(tmp_path: Path) -> None:
         await begun(world.store, push=world.kept(scheme="Bearer"))
         await world.until(lambda: world.receivers.seqs() == [1])
         assert not {"Authorization", "X-A2A-Notification-Token"} & set(world.receivers.got[0][2])
+
+    play(tmp_path, scenario)
+
+
+def test_a_damaged_event_is_given_up_and_ends_nothing_else(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        damaged = await begun(world.store, push=world.kept())
+        whole = await begun(world.store, push=world.kept("https://other.example.com/"))
+        await world.until(lambda: len(world.receivers.got) == 2)
+        await world.store._writer.run(
+            lambda tx: tx.execute("INSERT INTO event VALUES (?, 2, 1, 0, x'00')", (damaged.task_id,))
+        )
+        await world.store._writer.run(
+            lambda tx: tx.execute("UPDATE task SET seq = 2 WHERE id = ?", (damaged.task_id,))
+        )
+        await finish(world, whole)
+        world.webhooks.look_again()
+        await world.state(whole.task_id, HookState.DONE)
+        hook = await world.state(damaged.task_id, HookState.DEAD)
+        assert (hook.sent, hook.error) == (1, "a fault of this server, which its log tells of")
 
     play(tmp_path, scenario)
 
