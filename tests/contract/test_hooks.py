@@ -110,19 +110,28 @@ async def test_what_was_told_is_not_told_again(store: Any, home: StoreHome) -> N
 
 async def test_a_try_in_vain_is_noted_with_the_time_to_wait_and_the_last_one_gives_up(store: Any) -> None:
     lease = await begun(store, push=kept())
-    await store.not_told(lease.task_id, "c", 1, "it hung", wait=60_000)
+    assert await store.not_told(await of(store, lease.task_id), 1, "it hung", wait=60_000)
     hook = await of(store, lease.task_id)
     assert (hook.tries, hook.error, hook.state) == (1, "it hung", HookState.OPEN)
     assert 50_000 < hook.waits <= 60_000
-    await store.not_told(lease.task_id, "c", 8, "it hung", wait=None)
+    assert await store.not_told(hook, 8, "it hung", wait=None)
     assert ((await of(store, lease.task_id)).state, await store.open_hooks()) == (HookState.DEAD, [])
     await store.set_hook(ALICE, lease.task_id, kept(url="https://other.example.com/"))
     hook = await of(store, lease.task_id)
     assert (hook.state, hook.tries, hook.waits, hook.error, hook.sent) == (HookState.OPEN, 0, 0, "", 0)
     await store.told(lease.task_id, "c", 1, done=False)
-    await store.not_told(lease.task_id, "c", 1, "again", wait=10)
+    assert await store.not_told(await of(store, lease.task_id), 1, "again", wait=10)
     await store.told(lease.task_id, "c", 2, done=False)
     assert ((await of(store, lease.task_id)).tries, (await of(store, lease.task_id)).error) == (0, "")
+
+
+async def test_a_try_in_vain_of_one_that_was_replaced_is_not_noted(store: Any) -> None:
+    lease = await begun(store, push=kept())
+    hook = await of(store, lease.task_id)
+    await store.set_hook(ALICE, lease.task_id, kept(sealed=b"anew"))
+    assert not await store.not_told(hook, 8, "the old one", wait=None)
+    found = await of(store, lease.task_id)
+    assert (found.state, found.tries, found.error) == (HookState.OPEN, 0, "")
 
 
 async def test_a_configuration_is_replaced_by_its_id_and_others_stay(store: Any) -> None:
@@ -224,6 +233,7 @@ async def test_changes_are_audited_by_their_task(home: StoreHome) -> None:
 
 async def test_configurations_go_with_their_task(store: Any, home: StoreHome) -> None:
     lease = await begun(store, push=kept())
+    hook = await of(store, lease.task_id)
     await store.set_hook(ALICE, lease.task_id, kept("d"))
     await store.append(lease, [status(S.COMPLETED)])
     home.shift_clock(3_601_000)
@@ -233,5 +243,5 @@ async def test_configurations_go_with_their_task(store: Any, home: StoreHome) ->
     assert await store.hook(lease.task_id, "c") is None
     assert await store.open_hooks() == []
     await store.told(lease.task_id, "c", 2, done=True)
-    await store.not_told(lease.task_id, "c", 2, "late", wait=None)
+    assert not await store.not_told(hook, 2, "late", wait=None)
     assert home.left()["push_config"] == 0

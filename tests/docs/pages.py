@@ -29,7 +29,7 @@ from dragoman.gateway.subscribe import HEARTBEAT
 from dragoman.model import errors
 from dragoman.model.operation import ListTasks
 from dragoman.model.push import MOST_CONFIGS
-from dragoman.outbound.webhooks import AGAIN_AT_ONCE, AT_ONCE, BY_ORIGIN, TRIES
+from dragoman.outbound.webhooks import AGAIN_AT_ONCE, AT_ONCE, BY_CALLER, BY_ORIGIN, TRIES
 from dragoman.protocol.hooks import LONGEST_CREDENTIALS, LONGEST_TOKEN, LONGEST_URL
 from dragoman.protocol.pages import MAX_PAGE_BYTES
 from dragoman.protocol.protojson import MAX_DEPTH
@@ -332,7 +332,7 @@ def _push_limits() -> list[list[str]]:
         ],
         [
             "push notifications under way",
-            f"{AT_ONCE}, {AGAIN_AT_ONCE} further tries, {BY_ORIGIN} to one origin",
+            f"{AT_ONCE}, of a caller {BY_CALLER}, to one origin {BY_ORIGIN}; further tries {AGAIN_AT_ONCE}",
             "",
             "further ones wait",
         ],

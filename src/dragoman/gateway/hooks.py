@@ -109,8 +109,9 @@ class HookStore(Protocol):
         """Note that a receiver took the events up to `seq`; `done` if no more can follow."""
         ...
 
-    async def not_told(
-        self, task_id: str, config_id: str, tries: int, error: str, *, wait: int | None
-    ) -> None:
-        """Note a try in vain: the next one after so many milliseconds, or none (DEAD) if `wait` is `None`."""
+    async def not_told(self, hook: Hook, tries: int, error: str, *, wait: int | None) -> bool:
+        """Note a try in vain: the next one after so many milliseconds, or none (DEAD) if `wait` is `None`.
+
+        Nothing is noted, and false returned, if the configuration is not the one of `hook` any more.
+        """
         ...

@@ -8,7 +8,6 @@ store: a server that is killed loses nothing, and sends at most again what was n
 import asyncio
 import logging
 import random
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -38,11 +37,14 @@ LONGEST_WAIT = 300.0
 STORE_WAIT = 5.0
 """Seconds until a lane looks again for a store that did not do its work."""
 
-AT_ONCE = 256
-AGAIN_AT_ONCE = 64
+AT_ONCE, BY_CALLER = 256, 192
+AGAIN_AT_ONCE, AGAIN_BY_CALLER = 64, 48
 BY_ORIGIN = 16
-"""Requests at a time: first tries, further tries, and either of them to one origin. Whoever does not answer holds
-places for as long as a request may take; so those who failed wait among themselves, and no origin holds them all."""
+"""Requests at a time: first tries, further tries, of everybody and of one caller; and of a caller to one origin.
+
+Whoever does not answer holds a place for as long as a request may take. So those who failed wait among themselves, and
+neither an origin nor a caller holds all places.
+"""
 
 TOKEN_HEADER = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header, no token
 EVENT_HEADER = "Dragoman-Event-Id"
@@ -66,11 +68,9 @@ class _NotTaken(Exception):
 
 
 class _Places(asyncio.Semaphore):
-    """The places at one origin, and how many use them or wait for one."""
+    """Some places, and how many use one or wait for it."""
 
-    def __init__(self) -> None:
-        super().__init__(BY_ORIGIN)
-        self.users = 0
+    users = 0
 
 
 class _Lane:
@@ -134,7 +134,7 @@ class Webhooks:
         self._lanes: dict[str, dict[str, _Lane]] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._first, self._further = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AGAIN_AT_ONCE)
-        self._origins: defaultdict[str, _Places] = defaultdict(_Places)
+        self._bounds: dict[tuple[object, ...], _Places] = {}
         self._outcomes = {"taken": 0, "failed": 0, "dead": 0}
         self._closed = False
 
@@ -215,6 +215,8 @@ class Webhooks:
             self._lanes.pop(task_id, None)
         if lane is None:
             return
+        # Another one may be begun for the same configuration: this one does nothing more.
+        lane.again = False
         if lane.timer is not None:
             lane.timer.cancel()
         if lane.work is not None and lane.work is not asyncio.current_task():
@@ -265,7 +267,7 @@ class Webhooks:
             lane.again = True
         if not told.failure:
             return None
-        return await self._note(hook, told.failure, 1 if told.seq > hook.sent else hook.tries + 1)
+        return await self._note(hook, lane, told.failure, 1 if told.seq > hook.sent else hook.tries + 1)
 
     async def _tell_all(self, hook: Hook, told: _Told) -> None:
         """Tell the next events, and note in `told` how far it came.
@@ -285,14 +287,18 @@ class Webhooks:
             fold = await self._tell(hook, event, fold, again=again)
             told.seq, told.done = event.seq, event.ends_run
 
-    async def _note(self, hook: Hook, error: str, tries: int) -> float | None:
+    async def _note(self, hook: Hook, lane: _Lane, error: str, tries: int) -> float | None:
         self._outcomes["failed"] += 1
         wait: float | None = None
         if tries < TRIES:
             longest = min(self._retry * 2 ** (tries - 1), LONGEST_WAIT)
             wait = longest * (0.5 + self._chance() / 2)
         milliseconds = None if wait is None else int(wait * 1000)
-        await self._store.not_told(hook.task_id, hook.config.id, tries, error, wait=milliseconds)
+        noted = await self._store.not_told(hook, tries, error, wait=milliseconds)
+        if not noted:
+            # It was replaced meanwhile, and begins anew.
+            lane.again = True
+            return None
         if wait is None:
             self._outcomes["dead"] += 1
             _LOG.warning(
@@ -337,7 +343,7 @@ class Webhooks:
                 (SEQUENCE_HEADER, str(event.seq)),
                 *self._secret_headers(hook, origin),
             ]
-            async with self._place(origin, again):
+            async with self._place(hook.scope, origin, again):
                 reply = await self._client.send(
                     "POST", hook.config.url, headers=headers, body=body, wants_body=False
                 )
@@ -350,16 +356,29 @@ class Webhooks:
         self._outcomes["taken"] += 1
 
     @asynccontextmanager
-    async def _place(self, origin: str, again: bool) -> AsyncGenerator[None]:
-        places = self._origins[origin]
+    async def _place(self, scope: Scope, origin: str, again: bool) -> AsyncGenerator[None]:
+        caller = (scope.tenant, scope.principal)
+        by_caller = AGAIN_BY_CALLER if again else BY_CALLER
+        # The narrowest first: who waits there holds no place of the others.
+        async with (
+            self._one_of(BY_ORIGIN, *caller, origin),
+            self._one_of(by_caller, *caller, again),
+            self._further if again else self._first,
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _one_of(self, most: int, *key: object) -> AsyncGenerator[None]:
+        """Hold one of so many places that there are under a key."""
+        places = self._bounds.setdefault(key, _Places(most))
         places.users += 1
         try:
-            async with places, self._further if again else self._first:
+            async with places:
                 yield
         finally:
             places.users -= 1
             if not places.users:
-                del self._origins[origin]
+                del self._bounds[key]
 
     def _secret_headers(self, hook: Hook, origin: str) -> Sequence[tuple[str, str]]:
         secrets = _secrets(self._vault.open(hook.config.sealed, hook.scope.tenant, origin))

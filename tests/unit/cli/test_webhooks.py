@@ -31,7 +31,9 @@ def data(tmp_path: Path) -> Path:
         store = SqliteStore(tmp_path / "dragoman.db", lease=15.0, on_lost=lambda: None)
         first = await begun(store, task_id="task-1", push=kept("a"))
         await store.set_hook(ALICE, first.task_id, kept("b\x1b[31m", "https://[2606::1]:8443/x"))
-        await store.not_told("task-1", "b\x1b[31m", 8, "the receiver answered 503", wait=None)
+        hook = await store.hook("task-1", "b\x1b[31m")
+        assert hook is not None
+        await store.not_told(hook, 8, "the receiver answered 503", wait=None)
         await brought_to(store, TaskState.COMPLETED, task_id="task-2")
         await store.set_hook(ALICE, "task-2", kept("c"))
         store.close()

@@ -35,6 +35,7 @@ class Receivers(Egress):
         self.open = 0
         self.most = 0
         self.release = asyncio.Event()
+        self.late = 200
 
     async def send(
         self,
@@ -55,7 +56,7 @@ class Receivers(Egress):
             answer = self._answer(url, seq)
             if answer is None:
                 await self.release.wait()
-                answer = 200
+                answer = self.late
             if isinstance(answer, Exception):
                 raise answer
             return Received(answer, ())
@@ -78,11 +79,9 @@ class World:
         self.noted: list[tuple[int | None, str]] = []
         self._note, self.store.not_told = self.store.not_told, self._noting  # type: ignore[method-assign]
 
-    async def _noting(
-        self, task_id: str, config_id: str, tries: int, error: str, *, wait: int | None
-    ) -> None:
+    async def _noting(self, hook: Hook, tries: int, error: str, *, wait: int | None) -> bool:
         self.noted.append((wait, error))
-        await self._note(task_id, config_id, tries, error, wait=wait)
+        return await self._note(hook, tries, error, wait=wait)
 
     def lanes(self, vault: Vault | None = None) -> Webhooks:
         forms = {version: spec.push for version, spec in load_versions().items()}
@@ -250,6 +249,22 @@ def test_places_at_one_origin_are_bounded_and_others_have_their_own(tmp_path: Pa
         assert len(slow) == 40
 
     play(tmp_path, scenario, lambda url, seq: None if "hooks" in url else 200)
+
+
+def test_a_configuration_that_is_replaced_during_its_last_try_is_not_given_up(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        lease = await begun(world.store, push=world.kept())
+        await world.until(lambda: len(world.receivers.got) == TRIES)
+        world.receivers.late = 500
+        await world.store.set_hook(ALICE, lease.task_id, world.kept("https://new.example.com/"))
+        world.receivers.release.set()
+        await finish(world, lease)
+        await world.state(lease.task_id, HookState.DONE)
+        assert world.receivers.seqs() == [1] * TRIES
+        assert world.receivers.seqs("https://new.example.com/") == [1, 2, 3, 4, 5]
+
+    answers = iter([500] * (TRIES - 1))
+    play(tmp_path, scenario, lambda url, seq: 200 if "new" in url else next(answers, None))
 
 
 def test_what_is_not_shown_in_a_stream_is_not_told_either(tmp_path: Path) -> None:

@@ -105,21 +105,24 @@ def told(tx: Transaction, task_id: str, config_id: str, seq: int, done: bool) ->
     )
 
 
-def not_told(tx: Transaction, task_id: str, config_id: str, tries: int, error: str, wait: int | None) -> None:
+def not_told(tx: Transaction, hook: Hook, tries: int, error: str, wait: int | None) -> bool:
     """See `HookStore.not_told`."""
-    tx.execute(
+    # No two sealings are alike, so they tell a configuration from what replaced it.
+    changed = tx.execute(
         "UPDATE push_config SET tries = ?, error = ?, changed_at = ?, due_at = ?, state = ?"
-        " WHERE task_id = ? AND id = ? AND state = 'open'",
+        " WHERE task_id = ? AND id = ? AND state = 'open' AND sealed = ?",
         (
             tries,
             error,
             tx.now,
             tx.now + (wait or 0),
             HookState.DEAD if wait is None else HookState.OPEN,
-            task_id,
-            config_id,
+            hook.task_id,
+            hook.config.id,
+            hook.config.sealed,
         ),
-    )
+    ).rowcount
+    return bool(changed)
 
 
 def redeliver(tx: Transaction, hook: Hook, audit: AuditEntry | None) -> bool:

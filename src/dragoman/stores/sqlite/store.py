@@ -376,11 +376,10 @@ class SqliteStore:
         """See `HookStore.told`."""
         await self._writer.run(lambda tx: hooks.told(tx, task_id, config_id, seq, done))
 
-    async def not_told(
-        self, task_id: str, config_id: str, tries: int, error: str, *, wait: int | None
-    ) -> None:
+    async def not_told(self, hook: Hook, tries: int, error: str, *, wait: int | None) -> bool:
         """See `HookStore.not_told`."""
-        await self._writer.run(lambda tx: hooks.not_told(tx, task_id, config_id, tries, error, wait))
+        noted: bool = await self._writer.run(lambda tx: hooks.not_told(tx, hook, tries, error, wait))
+        return noted
 
     async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
         """See `RunStore.runs`."""
