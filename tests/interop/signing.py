@@ -20,6 +20,8 @@ from tests.harness.server import ServerProcess
 
 NAME = "Café 😀 ﬡ"
 
+TOKEN = "a-token-of-alice-for-these-tests"
+
 AGENTS = f"""
 from dragoman.agents import Agent, Skill
 from dragoman.model.card import Provider
@@ -29,6 +31,7 @@ cafe = Agent(
     name="{NAME}",
     description="Sert du café ☕ и чай 茶",
     skills=[Skill(id="thé", name="Thé", description="Du thé.", tags=["😀", "ﬡ", "é"], examples=["Un thé"])],
+    extended_skills=[Skill(id="café", name="Café", description="Du café ☕.", tags=["é"])],
     provider=Provider(organization="Öl & Söhne", url="https://oel.example"),
     idempotency="requested",
 )
@@ -43,7 +46,7 @@ CONFIGURATION = """
 [agents.cafe]
 python = "{agents}:cafe"
 [tenants.acme.principals.alice]
-tokens = [ {{ env = "ALICE", scopes = ["ai:answer"] }} ]
+tokens = [ {{ env = "ALICE", scopes = ["ai:answer", "a2a:read"] }} ]
 """
 """With somebody who may call, so that cards declare what callers have to show."""
 
@@ -62,6 +65,13 @@ class Verifier:
         """What it makes of every form of a card, by the keys in a file."""
         seen: dict[str, Any] = ClientEnvironment(self.environment).run_driver(
             self.script, "verify", agent_url, str(jwks)
+        )
+        return seen
+
+    def extended(self, agent_url: str, jwks: Path) -> dict[str, list[str]]:
+        """The skills of the extended card by binding, once it was verified."""
+        seen: dict[str, list[str]] = ClientEnvironment(self.environment).run_driver(
+            self.script, "extended", agent_url, str(jwks), environment={"AGENT_BEARER": TOKEN}
         )
         return seen
 
@@ -146,7 +156,7 @@ def signed_server(folder: Path) -> Iterator[SignedServer]:
     agents, config = folder / "agents.py", folder / "dragoman.toml"
     agents.write_text(AGENTS, encoding="utf-8")
     config.write_text(CONFIGURATION.format(agents=agents), encoding="utf-8")
-    environment = {"ALICE": "a-token-of-alice-for-these-tests"}
+    environment = {"ALICE": TOKEN}
     with ServerProcess(folder / "data", config=config, environment=environment) as server:
         yield SignedServer(server, folder)
 

@@ -105,6 +105,13 @@ def open_server_pin(server: SignedServer, agent: str) -> Path:
     return server.pin("jwks.json")
 
 
+@pytest.mark.parametrize("python", SIGNERS[:2], ids=str)
+def test_an_extended_card_is_good_over_each_binding(signed: SignedServer, python: Verifier) -> None:
+    """To the Python SDKs; the JavaScript one gives it in the form that its verifier cannot read."""
+    seen = python.extended(signed.agent_url, signed.pin("extended.json"))
+    assert seen == {"JSONRPC": ["thé", "café"], "HTTP+JSON": ["thé", "café"]}
+
+
 def own_card(signed: SignedServer) -> dict[str, Any]:
     """Our card in its 1.0 form without signatures, with numbers and nested data besides."""
     card: dict[str, Any] = json.loads(signed.fetch("/.well-known/agent-card.json", **{"A2A-Version": "1.0"}))

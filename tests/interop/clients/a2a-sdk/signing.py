@@ -1,21 +1,24 @@
 """Verifies and signs cards with the official Python SDK of A2A 1.0, and prints one JSON document.
 
     signing.py verify AGENT_URL JWKS_FILE    fetches each form of a card and verifies it, as it came and changed
+    signing.py extended AGENT_URL JWKS_FILE  asks for the extended card over each binding and verifies it
     signing.py sign CARD_FILE KEY_FILE       signs a card with a private JWK, and prints it as the SDK writes it
 
 A key counts if the JWKS file has it under its name; where a card says that keys are is noted and not asked.
+The variable AGENT_BEARER is a token to ask with.
 """
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
-from a2a.client import A2ACardResolver
-from a2a.types import AgentCard
+from a2a.client import A2ACardResolver, ClientConfig, create_client
+from a2a.types import AgentCard, GetExtendedAgentCardRequest
 from a2a.utils.signing import (
     SignatureVerificationError,
     create_agent_card_signer,
@@ -61,6 +64,20 @@ async def verify(agent_url: str, jwks: str) -> dict[str, Any]:
     return {**report, "jku": sorted(asked)}
 
 
+async def extended(agent_url: str, jwks: str) -> dict[str, Any]:
+    verifier = create_signature_verifier(_keys(jwks, set()), ["ES256", "EdDSA"])
+    report = {}
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {os.environ['AGENT_BEARER']}"}) as http:
+        for binding in ("JSONRPC", "HTTP+JSON"):
+            config = ClientConfig(supported_protocol_bindings=[binding], httpx_client=http)
+            client = await create_client(agent_url, config)
+            card = await client.get_extended_agent_card(
+                GetExtendedAgentCardRequest(), signature_verifier=verifier
+            )
+            report[binding] = [skill.id for skill in card.skills]
+    return report
+
+
 async def sign(card_file: str, key_file: str) -> dict[str, Any]:
     key = json.loads(Path(key_file).read_text(encoding="utf-8"))
     card = ParseDict(json.loads(Path(card_file).read_text(encoding="utf-8")), AgentCard())
@@ -69,4 +86,8 @@ async def sign(card_file: str, key_file: str) -> dict[str, Any]:
     return signed
 
 
-print(json.dumps(asyncio.run({"verify": verify, "sign": sign}[sys.argv[1]](*sys.argv[2:]))))
+print(
+    json.dumps(
+        asyncio.run({"verify": verify, "extended": extended, "sign": sign}[sys.argv[1]](*sys.argv[2:]))
+    )
+)
