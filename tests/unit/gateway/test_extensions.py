@@ -180,7 +180,9 @@ def test_an_artifact_has_what_is_said_of_the_run_and_not_what_the_task_keeps() -
 
 
 @pytest.mark.parametrize(
-    "change", [Received(message()), Reply(message()), Resumed(1), Used("wiki")], ids=repr
+    "change",
+    [Received(message()), Reply(message()), Resumed(1), Used("wiki")],
+    ids=lambda change: type(change).__name__,
 )
 def test_what_no_stream_shows_stays_as_it_is(change: Change) -> None:
     fold, event = fold_of(Received(message(), TaskState.SUBMITTED), change, metadata=Raw(b'{"kept":1}'))
