@@ -1,47 +1,36 @@
 """Building a server: the only place where concrete classes meet."""
 
 import asyncio
-import copy
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import uvloop
-from msgspec import structs
 
-from dragoman import __version__
 from dragoman.admin import shapes
 from dragoman.admin.surface import AdminSurface
-from dragoman.agents import Agent, AgentError
-from dragoman.agents.hosted import HostedAgent
-from dragoman.agents.load import check_ids, load_attribute, load_file
+from dragoman.agents import Agent
 from dragoman.bindings.approvals import ApprovalSurface
 from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.describing import Descriptions
 from dragoman.bindings.directory import Directory, ServedAgent
-from dragoman.bindings.fixed import JWKS_PATH, FixedEndpoints
-from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
+from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.hosts import KnownHosts
 from dragoman.bindings.pipeline import Pipeline
 from dragoman.callers import declared, registry_of, verifier_of, without_tenant
-from dragoman.cards import CardFile
-from dragoman.cards.build import JSON_RPC, Signers, combined, interfaces, pure, signed
 from dragoman.cards.keyfile import NAME as KEY_FILE
 from dragoman.cards.keyfile import KeyFile
-from dragoman.cards.keys import KeysError, SigningKey
+from dragoman.cards.keys import KeysError
 from dragoman.cards.rotation import KeyKeeper
 from dragoman.config import (
-    AgentTable,
     Config,
     ConfigError,
-    ExtensionTable,
     Server,
-    durations,
     host_and_port,
     seconds,
 )
@@ -50,18 +39,17 @@ from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.audit import AuditEntry
-from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
-from dragoman.identity import Failures, Gate, Keeper
-from dragoman.model import AgentInterface, Extension, Received, Resumed, Scope, TaskState, Used
+from dragoman.identity import Failures, Gate, Keeper, Verifier
+from dragoman.model import Received, Resumed, Scope, TaskState, Used
 from dragoman.model.errors import Unavailable
+from dragoman.presenting import Presenter
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_loopback
-from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.registry import load_versions
-from dragoman.protocol.spec import Deployment, ProtocolSpec
+from dragoman.roster import default_agent, hosted_agents
 from dragoman.stores.sqlite import SqliteStore, kept_tenants
 from dragoman.telemetry.audit import AuditTrail
 from dragoman.telemetry.logs import LogSink
@@ -69,65 +57,6 @@ from dragoman.telemetry.metrics import Metrics
 
 FAILURES_PER_SECOND = 0.2
 """Credentials that are not good, by address: so many a second in the long run."""
-
-DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
-
-
-def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
-    """Return the agents to serve: those of the configuration and the files, or else the demo agents.
-
-    Raises:
-        AgentError: one cannot be loaded or served.
-    """
-    agents: list[Agent] = []
-    for agent_id, table in config.agents.items():
-        # A copy: two tables may name the same object, each with settings of its own.
-        agent = copy.copy(load_attribute(table.python))
-        agent.id = agent_id
-        changes: dict[str, Any] = {
-            name: getattr(table, name)
-            for name in (
-                "idempotency",
-                "input_modes",
-                "strict_input_modes",
-                "on_lost_worker",
-                "max_attempts",
-                "max_runs",
-                "max_waiting",
-                "legacy_card",
-                "extended_card",
-                "push",
-            )
-            if getattr(table, name) is not None
-        }
-        if table.extensions is not None:
-            changes["extensions"] = [_extension(declared) for declared in table.extensions]
-        if table.public:
-            # Callers that nobody knows apart: only who asks for it may have a message be the same as an earlier one.
-            changes.setdefault("idempotency", "requested")
-        changes.update(durations(agent_id, table))
-        try:
-            agent.configure(**changes)
-        except AgentError as error:
-            raise AgentError(f"[agents.{agent_id}] in the configuration: {error.rule}") from error
-        agents.append(agent)
-    for file in files:
-        agents.extend(load_file(file))
-    if not agents:
-        agents = [load_attribute(reference) for reference in DEMO_AGENTS]
-    check_ids(agents)
-    return agents
-
-
-def _extension(declared: str | ExtensionTable) -> str | Extension:
-    if isinstance(declared, str):
-        return declared
-    return Extension.of(
-        declared.uri,
-        description=declared.description,
-        required=declared.required,
-        params=declared.params or None,
-    )
 
 
 def database_path(config: Config, data: Path) -> Path:
@@ -171,15 +100,12 @@ def check_tenants(config: Config, data: Path) -> None:
             raise ConfigError("; ".join(lacking))
 
 
-def check_agents(config: Config, agents: Sequence[Agent]) -> None:
-    """Make sure that the agents can be served as configured.
+class Work(Protocol):
+    """What goes on beside the requests."""
 
-    Raises:
-        ConfigError: they cannot; the message names the key.
-    """
-    versions = load_versions()
-    for agent in agents:
-        _versions(agent, config, versions)
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        ...
 
 
 class Service:
@@ -215,18 +141,9 @@ class Service:
         self.drain = config.server.drain
         self._drain = seconds(config.server.drain, "server.drain")
         versions = load_versions()
-        if conformance is not None:
-            conformance.check(versions)
         everyone = (*agents, *beside)
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
-        failures = Failures(config.limits.failed_auth, FAILURES_PER_SECOND)
-        self.gate = gate = Gate(
-            registry_of(config, os.environ),
-            failures,
-            verifier=self._verifier,
-            allowance=config.limits.allowance,
-        )
-
+        self.gate = gate = _gate(config, self._verifier)
         self._signing = _key_keeper(config, data)
         self._hub = Hub()
         self._store = SqliteStore(
@@ -235,17 +152,14 @@ class Service:
             on_lost=self.lost.set,
             on_noticed=self._notice,
         )
-        hosted = _hosted_agents(agents, config)
+        hosted = hosted_agents(agents, config)
+        presenter = Presenter(config=config, versions=versions, base_url=base_url, conformance=conformance)
 
         def served() -> dict[str, ServedAgent]:
-            closed, keys = not gate.is_open, self._signing.keys
-            return {
-                agent.id: _served(agent, config, versions, base_url, closed, keys, conformance)
-                for agent in everyone
-            }
+            return presenter.served(everyone, self._signing.keys, closed=not gate.is_open)
 
         def served_hosted() -> dict[str, ServedAgent]:
-            return _served_hosted(hosted, config, versions, base_url, self._signing.keys)
+            return presenter.hosted(hosted, self._signing.keys)
 
         self._engine = EmbeddedEngine(
             [*everyone, *hosted.values()],
@@ -254,40 +168,25 @@ class Service:
             sweep=seconds(config.engine.sweep, "engine.sweep"),
             new_loop=uvloop.new_event_loop,
         )
-        self._purger = Purger(
-            self._store,
-            {TaskState[state.upper()]: int(age * 1000) for state, age in config.retention.ages().items()},
-            every=seconds(config.engine.sweep, "engine.sweep"),
-        )
-        audit_age = config.retention.audit_age()
-        self._audit_purger = (
-            AuditPurger(
-                self._store, int(audit_age * 1000), every=seconds(config.engine.sweep, "engine.sweep")
-            )
-            if audit_age is not None
-            else None
-        )
         self._store.on_commit(self._committed)
-        bounds = config.hosted.observers
-        watchers = Watchers(
-            ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
-        )
         sending = None
         if any(agent.settings.capabilities.push_notifications for agent in everyone):
             from dragoman.pushing import push_parts  # noqa: PLC0415 - what it needs is for those who push alone
 
-            sending = push_parts(config, data, os.environ, versions, self._store)
+            sending = push_parts(config, data, os.environ, versions, self._store, conformance)
         self._webhooks = sending.webhooks if sending is not None else None
-        hooks = sending.configurer if sending is not None else None
-        gateway = Gateway(self._store, self._engine, self._hub, watchers=watchers, hooks=hooks)
-        directory = Directory(served(), versions, _default(config, agents))
-        metrics = Metrics(versions, self._gauges, self._counters)
-        descriptions = Descriptions(
-            gate, directory.agents, lambda agents: _described(agents, versions, base_url)
+        gateway = Gateway(
+            self._store,
+            self._engine,
+            self._hub,
+            watchers=_watchers(config),
+            hooks=sending.configurer if sending is not None else None,
         )
+        directory = Directory(served(), versions, default_agent(config, agents))
+        metrics = Metrics(versions, self._gauges, self._counters)
+        descriptions = Descriptions(gate, directory.agents, presenter.described)
         fixed = FixedEndpoints(directory, metrics, self._unready, descriptions, self._signing.public())
-        newest = next(iter(versions))
-        hosted_directory = Directory(served_hosted(), {newest: versions[newest]}, None)
+        hosted_directory = Directory(served_hosted(), dict(islice(versions.items(), 1)), None)
         surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
         runs = {agent.id: agent for agent in (*directory.agents.values(), *hosted_directory.agents.values())}
         approvals = ApprovalSurface(
@@ -320,14 +219,7 @@ class Service:
             self._trail,
             KnownHosts(_hosts(config.server)),
         )
-        origins = config.server.cors_origins
-        self.asgi = AsgiApp(
-            CrossOrigin(pipeline, origins) if origins else pipeline,
-            body_limit=config.limits.body,
-            base_path=config.server.base_path,
-            body_seconds=seconds(config.limits.body_time, "limits.body_time"),
-            proxies=networks_of(config.server.trusted_proxies),
-        )
+        self.asgi = _asgi(config, pipeline)
 
         was_open = gate.is_open
 
@@ -343,6 +235,7 @@ class Service:
             fixed.jwks = self._signing.public()
 
         self._signing.on_change(signed_anew)
+        self._works: list[Work] = [self._signing, *_purgers(config, self._store)]
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
 
@@ -354,10 +247,7 @@ class Service:
         await self._engine.start()
         if self._webhooks is not None:
             await self._webhooks.start()
-        works = [self._purger.run(), self._signing.run()]
-        if self._audit_purger is not None:
-            works.append(self._audit_purger.run())
-        self._tasks = [asyncio.create_task(work) for work in works]
+        self._tasks = [asyncio.create_task(work.run()) for work in self._works]
 
     def running(self) -> int:
         """Return how many handlers run."""
@@ -432,6 +322,43 @@ class Service:
             yield "dragoman_webhooks_open", words, {}, self._webhooks.count()
 
 
+def _gate(config: Config, verifier: Verifier | None) -> Gate:
+    return Gate(
+        registry_of(config, os.environ),
+        Failures(config.limits.failed_auth, FAILURES_PER_SECOND),
+        verifier=verifier,
+        allowance=config.limits.allowance,
+    )
+
+
+def _asgi(config: Config, pipeline: Pipeline) -> AsgiApp:
+    origins = config.server.cors_origins
+    return AsgiApp(
+        CrossOrigin(pipeline, origins) if origins else pipeline,
+        body_limit=config.limits.body,
+        base_path=config.server.base_path,
+        body_seconds=seconds(config.limits.body_time, "limits.body_time"),
+        proxies=networks_of(config.server.trusted_proxies),
+    )
+
+
+def _watchers(config: Config) -> Watchers:
+    bounds = config.hosted.observers
+    return Watchers(
+        ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
+    )
+
+
+def _purgers(config: Config, store: SqliteStore) -> Iterator[Work]:
+    every, ages = seconds(config.engine.sweep, "engine.sweep"), config.retention.ages()
+    yield Purger(
+        store, {TaskState[state.upper()]: int(age * 1000) for state, age in ages.items()}, every=every
+    )
+    audit_age = config.retention.audit_age()
+    if audit_age is not None:
+        yield AuditPurger(store, int(audit_age * 1000), every=every)
+
+
 def _key_keeper(config: Config, data: Path) -> KeyKeeper:
     file = signing_keys(config, data)
     try:
@@ -442,126 +369,7 @@ def _key_keeper(config: Config, data: Path) -> KeyKeeper:
         raise ConfigError(f"the keys that sign cards: {error}") from None
 
 
-def _served(
-    agent: Agent,
-    config: Config,
-    versions: Mapping[str, ProtocolSpec],
-    base_url: str,
-    closed: bool,
-    keys: Sequence[SigningKey],
-    conformance: Conformance | None,
-) -> ServedAgent:
-    chosen: Mapping[str, ProtocolSpec] = _versions(agent, config, versions)
-    if conformance is not None:
-        chosen = conformance.versions_of(agent, chosen)
-    table = config.agents.get(agent.id, AgentTable())
-    base = f"{base_url}/agents/{agent.id}"
-    places, bearer = interfaces(base, chosen.values()), closed and not table.public
-    card = agent.card(places, bearer=bearer)
-    more = agent.card(places, bearer=bearer, extended=True)
-    now = time.time()
-    signers = Signers(keys, base + JWKS_PATH)
-    forms = {version: pure(card, spec) for version, spec in chosen.items()}
-    newest = next(iter(chosen))
-    unnamed = UNNAMED if agent.settings.legacy_card and UNNAMED in chosen else newest
-    cards = {version: signed(form, [version], signers, now) for version, form in forms.items()}
-    return ServedAgent(
-        id=agent.id,
-        settings=agent.settings,
-        versions=chosen,
-        cards=cards,
-        extended={
-            version: signed(pure(more, spec), [version], signers, now) for version, spec in chosen.items()
-        },
-        unnamed=unnamed,
-        unnamed_card=cards[newest]
-        if unnamed == newest
-        else signed(combined(forms[newest], forms[unnamed]), [newest, unnamed], signers, now),
-        tenant=table.tenant,
-        public=table.public,
-    )
-
-
-def _hosted_agents(agents: Sequence[Agent], config: Config) -> dict[str, HostedAgent]:
-    """Return the agents of tenants as the hosted profile serves them, by the id that callers know."""
-    if not config.hosted.enabled:
-        return {}
-    deadline = seconds(config.hosted.deadline, "hosted.deadline")
-    tables = {agent.id: config.agents.get(agent.id, AgentTable()) for agent in agents}
-    return {agent.id: HostedAgent(agent, deadline=deadline) for agent in agents if tables[agent.id].workspace}
-
-
-def _served_hosted(
-    hosted: Mapping[str, HostedAgent],
-    config: Config,
-    versions: Mapping[str, ProtocolSpec],
-    base_url: str,
-    keys: Sequence[SigningKey],
-) -> dict[str, ServedAgent]:
-    """Return the agents of the hosted profile, each in the newest version alone."""
-    newest = next(iter(versions))
-    spec = versions[newest]
-    policy = structs.replace(
-        HOSTED, window=seconds(config.hosted.observers.window, "hosted.observers.window")
-    )
-    now = time.time()
-    served = {}
-    for agent_id, agent in hosted.items():
-        url = f"{base_url}{HOSTED_PREFIX}{agent_id}/rpc"
-        card = agent.card((AgentInterface(url=url, binding=JSON_RPC, version=newest),))
-        form = signed(pure(card, spec), [newest], Signers(keys, base_url + JWKS_PATH), now)
-        table = config.agents[agent_id]
-        served[agent_id] = ServedAgent(
-            id=agent.id,
-            settings=agent.settings,
-            versions={newest: spec},
-            cards={newest: form},
-            unnamed=newest,
-            unnamed_card=form,
-            tenant=table.tenant,
-            workspace=table.workspace,
-            policy=policy,
-        )
-    return served
-
-
-def _described(
-    agents: Sequence[ServedAgent], versions: Mapping[str, ProtocolSpec], base_url: str
-) -> dict[str, CardFile]:
-    """Return the OpenAPI document of each version that has one and in which any of these agents is served."""
-    now = time.time()
-    documents = {}
-    for version, spec in versions.items():
-        served = tuple(agent.id for agent in agents if version in agent.versions)
-        if spec.describe is not None and served:
-            body = spec.describe(Deployment(base_url, served, __version__))
-            documents[version] = CardFile(body, now)
-    return documents
-
-
 def _hosts(server: Server) -> list[str]:
     """Return the names that a server answers to, beside those of this machine."""
     public = urlsplit(server.public_url).hostname
     return [*server.hosts, *([public] if public else [])]
-
-
-def _versions(agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec]) -> dict[str, ProtocolSpec]:
-    """Return the versions that an agent is served in, newest first."""
-    table = config.agents.get(agent.id)
-    wanted = table.versions if table is not None else None
-    unknown = [version for version in wanted or () if version not in versions]
-    if unknown:
-        raise ConfigError(
-            f"agents.{agent.id}.versions: {unknown[0]} is not in this build, which has {', '.join(versions)}"
-        )
-    chosen = {version: spec for version, spec in versions.items() if wanted is None or version in wanted}
-    if not chosen:
-        raise ConfigError(f"agents.{agent.id}.versions must name at least one version")
-    return chosen
-
-
-def _default(config: Config, agents: Sequence[Agent]) -> str | None:
-    for agent_id, table in config.agents.items():
-        if table.default:
-            return agent_id
-    return agents[0].id if len(agents) == 1 else None

@@ -1,6 +1,7 @@
 """What is served for upstream conformance kits, where somebody asks for it."""
 
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
 from types import MappingProxyType
 
 from msgspec import Struct, structs
@@ -8,6 +9,7 @@ from msgspec import Struct, structs
 from dragoman.agents import Agent
 from dragoman.agents.load import check_ids, load_attribute
 from dragoman.config import Config, ConfigError
+from dragoman.egress import EgressPolicy
 from dragoman.protocol.spec import ProtocolSpec
 
 CONFORMANCE_AGENTS: Mapping[str, str] = MappingProxyType(
@@ -19,6 +21,9 @@ CONFORMANCE_AGENTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Id → where the agent is: those that upstream conformance kits are run on."""
+
+
+LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class Conformance(Struct, frozen=True):
@@ -41,6 +46,12 @@ class Conformance(Struct, frozen=True):
             raise ConfigError(
                 f"--tck-table {self.table}: there is no such table; there is {', '.join(known)}"
             )
+
+    def policy(self, usual: EgressPolicy) -> EgressPolicy:
+        """Return where notifications of conformance agents may go: to receivers on this machine as well."""
+        return structs.replace(
+            usual, schemes=("https", "http"), ports=None, allowed=(*usual.allowed, *LOOPBACK)
+        )
 
     def versions_of(self, agent: Agent, versions: Mapping[str, ProtocolSpec]) -> Mapping[str, ProtocolSpec]:
         """Return the versions that an agent is served in, with the table if it is a conformance agent."""

@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from dragoman import __version__
 from dragoman.config import Config, ConfigError, seconds
+from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
 from dragoman.egress.client import Egress
 from dragoman.egress.settings import policy_of
 from dragoman.gateway.push import PushConfigurer
 from dragoman.outbound.vault import KEY_FILE, Vault, VaultError, own_key
+from dragoman.outbound.ways import Ways
 from dragoman.outbound.webhooks import Tasks, Webhooks
 from dragoman.protocol.spec import ProtocolSpec
 
@@ -31,6 +33,7 @@ def push_parts(
     environment: Mapping[str, str],
     versions: Mapping[str, ProtocolSpec],
     store: Tasks,
+    conformance: Conformance | None = None,
 ) -> PushParts:
     """Put the parts together.
 
@@ -40,6 +43,7 @@ def push_parts(
         environment: where the key may be.
         versions: the protocol versions of this build, newest first.
         store: where configurations and events are.
+        conformance: how conformance agents are served, if that was asked for.
 
     Raises:
         ConfigError: the vault's key cannot be had.
@@ -49,15 +53,17 @@ def push_parts(
         vault = Vault.of_text(*_vault_key(config, data, environment))
     except VaultError as error:
         raise ConfigError(str(error)) from error
+    agent = f"dragoman/{__version__}"
+    opened = Egress(conformance.policy(policy), user_agent=agent) if conformance is not None else None
+    ways = Ways(Egress(policy, user_agent=agent), opened, CONFORMANCE_AGENTS)
     webhooks = Webhooks(
         store,
-        Egress(policy, user_agent=f"dragoman/{__version__}"),
-        policy,
+        ways,
         vault,
         {version: spec.push for version, spec in versions.items()},
         retry=seconds(config.outbound.retry, "outbound.retry"),
     )
-    return PushParts(PushConfigurer(store, vault, policy), webhooks)
+    return PushParts(PushConfigurer(store, vault, ways), webhooks)
 
 
 def _vault_key(config: Config, data: Path, environment: Mapping[str, str]) -> tuple[str, str]:

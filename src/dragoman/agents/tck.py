@@ -50,6 +50,7 @@ tck = Agent(
     id="tck",
     name="TCK",
     description="Declares all that there is. For the A2A 1.0 conformance kit.",
+    push=True,
     **_SETTINGS,
 )
 tck_min = Agent(

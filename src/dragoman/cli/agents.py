@@ -12,12 +12,12 @@ def agents(
     as_json: JsonOption = False,
 ) -> None:
     """List the agents of a configuration and of agent files."""
-    from dragoman import app
     from dragoman.agents import AgentError
     from dragoman.config import ConfigError
+    from dragoman.roster import load_agents
 
     try:
-        found = app.load_agents(load_config(config), files or [])
+        found = load_agents(load_config(config), files or [])
     except (ConfigError, AgentError) as error:
         refuse(error)
     rows = [

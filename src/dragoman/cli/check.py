@@ -19,7 +19,7 @@ def check(
     """Check a configuration and its agents, and say what would be served."""
     import msgspec
 
-    from dragoman import app
+    from dragoman import app, roster
     from dragoman.agents import AgentError
     from dragoman.callers import exposed_tokens, unusable_tokens, without_tenant
     from dragoman.cards.keys import KeysError
@@ -29,8 +29,8 @@ def check(
     try:
         settings = load_config(config)
         app.check_listen(settings, data)
-        agents = app.load_agents(settings, files or [])
-        app.check_agents(settings, agents)
+        agents = roster.load_agents(settings, files or [])
+        roster.check_agents(settings, agents)
         if app.database_path(settings, data).is_file():
             app.check_tenants(settings, data)
         kept = kept_tenants(app.database_path(settings, data))

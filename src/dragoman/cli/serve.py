@@ -98,6 +98,8 @@ _BODY = '{"message": {"messageId": "\'$(date +%s%N)\'", "role": "ROLE_USER", "pa
 def _greet(url: str, agents: Sequence[Agent], store: Path, *, kits: Collection[str]) -> None:
     print(f"Dragoman {__version__} listening on {url}")
     print(f"  tasks are kept in {store}")
+    if kits:
+        print("  conformance agents may send push notifications to this machine, over http and to any port")
     for agent in agents:
         name = f"{agent.name} (for conformance kits)" if agent.id in kits else agent.name
         print(f"  {name}: {url}/agents/{agent.id}/.well-known/agent-card.json")

@@ -47,7 +47,11 @@ class Received(Struct, frozen=True):
 
 
 class Egress:
-    """Sends requests within a policy. To be used on one loop."""
+    """Sends requests within a policy. To be used on one loop.
+
+    Attributes:
+        policy: where requests may go.
+    """
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class Egress:
             max_bytes: bytes of a reply.
             resolve: finds addresses; the system's way if left out.
         """
-        self._policy = policy
+        self.policy = policy
         self._user_agent = user_agent
         self._seconds = total_seconds
         self._max_bytes = max_bytes
@@ -94,7 +98,7 @@ class Egress:
             Refused: it may not go there, or a header is none; nothing was sent.
             EgressFailed: no whole reply came; whether the request arrived is not known.
         """
-        target = self._policy.check(url)
+        target = self.policy.check(url)
         request = httpcore2.Request(
             method,
             httpcore2.URL(

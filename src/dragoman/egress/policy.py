@@ -49,7 +49,7 @@ class Target(Struct, frozen=True):
 
 
 class EgressPolicy(Struct, frozen=True, kw_only=True):
-    """What the operator allows. Implements `gateway.push.Places`.
+    """What the operator allows.
 
     `ports` is `None` for any. `allowed` are ranges that are open although they are special. `trusted` are origins that
     the operator wrote into the configuration: for exactly these, neither scheme nor port nor addresses are checked.
@@ -81,7 +81,11 @@ class EgressPolicy(Struct, frozen=True, kw_only=True):
         return target
 
     def place_of(self, url: str) -> str:
-        """See `gateway.push.Places`."""
+        """Return the origin of a URL that requests may go to.
+
+        Raises:
+            Refused: they may not.
+        """
         return str(self.check(url).origin)
 
     def check_addresses(self, addresses: Sequence[Address]) -> None:

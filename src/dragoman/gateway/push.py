@@ -33,10 +33,10 @@ class Sealer(Protocol):
 
 
 class Places(Protocol):
-    """Knows where requests may go (see `egress.EgressPolicy`)."""
+    """Knows where requests may go (see `outbound.ways`)."""
 
-    def place_of(self, url: str) -> str:
-        """Return the origin of a URL that requests may go to.
+    def place_of(self, url: str, agent: str) -> str:
+        """Return the origin of a URL that requests may go to for an agent.
 
         Raises:
             ValueError: they may not; the message says why, for whoever named it.
@@ -64,7 +64,7 @@ class PushConfigurer:
         if self._sealer is None or self._places is None:
             raise _not_built()
         try:
-            origin = self._places.place_of(config.url)
+            origin = self._places.place_of(config.url, call.scope.agent)
         except ValueError as error:
             field = config.at("url")
             raise InvalidParams([FieldViolation(field, str(error))]) from None

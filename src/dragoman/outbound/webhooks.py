@@ -15,8 +15,8 @@ from typing import Protocol
 
 import msgspec
 
-from dragoman.egress import EgressPolicy, Refused
-from dragoman.egress.client import Egress, EgressFailed
+from dragoman.egress import Refused
+from dragoman.egress.client import EgressFailed
 from dragoman.gateway.hooks import Hook, HookState, HookStore
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.push import Secrets
@@ -24,6 +24,7 @@ from dragoman.gateway.query import HISTORY
 from dragoman.model import Received, Reply, Resumed, Scope, Task, TaskEvent, TaskFold, Used
 from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.outbound.vault import Vault, VaultError
+from dragoman.outbound.ways import Ways
 from dragoman.protocol.spec import PushForm
 
 _LOG = logging.getLogger("dragoman.webhooks")
@@ -104,8 +105,7 @@ class Webhooks:
     def __init__(
         self,
         store: Tasks,
-        client: Egress,
-        policy: EgressPolicy,
+        ways: Ways,
         vault: Vault,
         forms: Mapping[str, PushForm],
         *,
@@ -116,16 +116,14 @@ class Webhooks:
 
         Args:
             store: where configurations and events are.
-            client: sends the requests.
-            policy: the client's, which tells the origin of a URL.
+            ways: the clients that send the requests.
             vault: opens the secrets of configurations.
             forms: what notifications look like, by protocol generation, the newest first.
             retry: seconds before the second try; each further one waits for twice as long.
             chance: numbers from 0 to 1, so that many do not try at the same moment.
         """
         self._store = store
-        self._client = client
-        self._policy = policy
+        self._ways = ways
         self._vault = vault
         self._forms = forms
         self._newest = next(iter(forms.values()))
@@ -155,7 +153,7 @@ class Webhooks:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._client.close()
+        await self._ways.close()
 
     def committed(self, commit: Commit) -> None:
         """Have lanes told of a commit; most tasks have none."""
@@ -336,7 +334,8 @@ class Webhooks:
 
     async def _post(self, hook: Hook, event: TaskEvent, body: bytes, media_type: str, *, again: bool) -> None:
         try:
-            origin = self._policy.place_of(hook.config.url)
+            client = self._ways.of(hook.scope.agent)
+            origin = client.policy.place_of(hook.config.url)
             headers = [
                 ("Content-Type", media_type),
                 (EVENT_HEADER, f"{event.task_id}/{event.seq}"),
@@ -344,7 +343,7 @@ class Webhooks:
                 *self._secret_headers(hook, origin),
             ]
             async with self._place(hook.scope, origin, again):
-                reply = await self._client.send(
+                reply = await client.send(
                     "POST", hook.config.url, headers=headers, body=body, wants_body=False
                 )
         except Refused as error:

@@ -16,10 +16,11 @@ import httpx2
 import pytest
 import uvicorn
 
-from dragoman.app import Service, load_agents
+from dragoman.app import Service
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.config import read_config
 from dragoman.identity import Registry
+from dragoman.roster import load_agents
 from dragoman.telemetry.logs import LogSink
 from tests.harness.polling import until
 from tests.interaction.answers import NO_AGENT, TASK_NOT_FOUND, refused

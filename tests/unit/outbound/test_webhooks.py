@@ -16,6 +16,7 @@ from dragoman.gateway.ports import AgentSettings, Lease
 from dragoman.gateway.push import PushConfigurer
 from dragoman.model import Principal, PushConfig, Resumed, StatusChange, TaskState, Used
 from dragoman.outbound.vault import KEY_BYTES, Vault
+from dragoman.outbound.ways import Ways
 from dragoman.outbound.webhooks import TRIES, Webhooks
 from dragoman.protocol.registry import load_versions
 from dragoman.stores.sqlite import SqliteStore
@@ -74,7 +75,7 @@ class World:
         self.store = SqliteStore(folder / "dragoman.db", lease=15.0, on_lost=lambda: None)
         self.receivers = Receivers(answer)
         self.vault = Vault([os.urandom(KEY_BYTES)])
-        self.policy = EgressPolicy()
+        self.ways = Ways(self.receivers)
         self.webhooks = self.lanes()
         self.noted: list[tuple[int | None, str]] = []
         self._note, self.store.not_told = self.store.not_told, self._noting  # type: ignore[method-assign]
@@ -87,8 +88,7 @@ class World:
         forms = {version: spec.push for version, spec in load_versions().items()}
         made = Webhooks(
             self.store,
-            self.receivers,
-            self.policy,
+            self.ways,
             vault or self.vault,
             forms,
             retry=0.002,
@@ -100,7 +100,7 @@ class World:
     def kept(self, url: str = URL, **more: Any) -> Any:
         call = Call(principal=Principal(ALICE.tenant, ALICE.principal), scope=ALICE, settings=AgentSettings())
         config = PushConfig(**{"generation": "1.0", "id": "c", "url": url, **more})
-        return PushConfigurer(self.store, self.vault, self.policy).prepare(call, config)
+        return PushConfigurer(self.store, self.vault, self.ways).prepare(call, config)
 
     async def hook(self, task_id: str, config_id: str = "c") -> Hook:
         found = await self.store.hook(task_id, config_id)

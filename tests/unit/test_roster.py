@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dragoman.agents import AgentError
-from dragoman.app import load_agents
 from dragoman.config import read_config
 from dragoman.conformance import CONFORMANCE_AGENTS, conformance_agents
+from dragoman.roster import load_agents
 
 IDS = list(CONFORMANCE_AGENTS)
 TAKEN = 'from dragoman import Agent\n\nother = Agent.from_function(str.upper, id="{id}")\n'

@@ -1,0 +1,118 @@
+"""Which agents are served, by the configuration and the files that are named, and in which versions."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.agents import Agent, AgentError
+from dragoman.agents.hosted import HostedAgent
+from dragoman.agents.load import check_ids, load_attribute, load_file
+from dragoman.config import AgentTable, Config, ConfigError, ExtensionTable, durations, seconds
+from dragoman.model import Extension
+from dragoman.protocol.registry import load_versions
+from dragoman.protocol.spec import ProtocolSpec
+
+DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
+
+
+def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
+    """Return the agents to serve: those of the configuration and the files, or else the demo agents.
+
+    Raises:
+        AgentError: one cannot be loaded or served.
+    """
+    agents: list[Agent] = []
+    for agent_id, table in config.agents.items():
+        # A copy: two tables may name the same object, each with settings of its own.
+        agent = copy.copy(load_attribute(table.python))
+        agent.id = agent_id
+        changes: dict[str, Any] = {
+            name: getattr(table, name)
+            for name in (
+                "idempotency",
+                "input_modes",
+                "strict_input_modes",
+                "on_lost_worker",
+                "max_attempts",
+                "max_runs",
+                "max_waiting",
+                "legacy_card",
+                "extended_card",
+                "push",
+            )
+            if getattr(table, name) is not None
+        }
+        if table.extensions is not None:
+            changes["extensions"] = [_extension(declared) for declared in table.extensions]
+        if table.public:
+            # Callers that nobody knows apart: only who asks for it may have a message be the same as an earlier one.
+            changes.setdefault("idempotency", "requested")
+        changes.update(durations(agent_id, table))
+        try:
+            agent.configure(**changes)
+        except AgentError as error:
+            raise AgentError(f"[agents.{agent_id}] in the configuration: {error.rule}") from error
+        agents.append(agent)
+    for file in files:
+        agents.extend(load_file(file))
+    if not agents:
+        agents = [load_attribute(reference) for reference in DEMO_AGENTS]
+    check_ids(agents)
+    return agents
+
+
+def _extension(declared: str | ExtensionTable) -> str | Extension:
+    if isinstance(declared, str):
+        return declared
+    return Extension.of(
+        declared.uri,
+        description=declared.description,
+        required=declared.required,
+        params=declared.params or None,
+    )
+
+
+def check_agents(config: Config, agents: Sequence[Agent]) -> None:
+    """Make sure that the agents can be served as configured.
+
+    Raises:
+        ConfigError: they cannot; the message names the key.
+    """
+    versions = load_versions()
+    for agent in agents:
+        versions_of(agent, config, versions)
+
+
+def hosted_agents(agents: Sequence[Agent], config: Config) -> dict[str, HostedAgent]:
+    """Return the agents of tenants as the hosted profile serves them, by the id that callers know."""
+    if not config.hosted.enabled:
+        return {}
+    deadline = seconds(config.hosted.deadline, "hosted.deadline")
+    tables = {agent.id: config.agents.get(agent.id, AgentTable()) for agent in agents}
+    return {agent.id: HostedAgent(agent, deadline=deadline) for agent in agents if tables[agent.id].workspace}
+
+
+def versions_of(
+    agent: Agent, config: Config, versions: Mapping[str, ProtocolSpec]
+) -> dict[str, ProtocolSpec]:
+    """Return the versions that an agent is served in, newest first."""
+    table = config.agents.get(agent.id)
+    wanted = table.versions if table is not None else None
+    unknown = [version for version in wanted or () if version not in versions]
+    if unknown:
+        raise ConfigError(
+            f"agents.{agent.id}.versions: {unknown[0]} is not in this build, which has {', '.join(versions)}"
+        )
+    chosen = {version: spec for version, spec in versions.items() if wanted is None or version in wanted}
+    if not chosen:
+        raise ConfigError(f"agents.{agent.id}.versions must name at least one version")
+    return chosen
+
+
+def default_agent(config: Config, agents: Sequence[Agent]) -> str | None:
+    """Return the id of the agent whose card stands at the root: the one that says so, or the only one."""
+    for agent_id, table in config.agents.items():
+        if table.default:
+            return agent_id
+    return agents[0].id if len(agents) == 1 else None
