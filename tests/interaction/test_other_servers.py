@@ -141,7 +141,7 @@ def test_cards_name_the_public_address_and_the_base_path_and_nothing_else(tmp_pa
     )
     with serving(tmp_path, config) as http:
         path = "/a/b/agents/demo/.well-known/agent-card.json"
-        lies = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "http"}
+        lies = {"Host": "evil.localhost", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "http"}
         card = http.deliver(Request("GET", path, {**lies, "A2A-Version": "1.0"})).json()
         assert [entry["url"] for entry in card["supportedInterfaces"][:2]] == [
             "https://agents.example.com/a/b/agents/demo",
