@@ -13,11 +13,14 @@ from dragoman.gateway.execute import Execution
 from dragoman.gateway.extensions import IDEMPOTENCY, SHIPPED
 from dragoman.gateway.ports import AgentSettings
 from dragoman.model.card import AgentCard, AgentInterface, Capabilities, Extension, Provider, Skill
+from dragoman.model.payload import unpack
 
 H = TypeVar("H", bound=Callable[..., Any])
 Hook = Callable[[], Awaitable[None] | None]
 
 ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
+
+LARGEST_INTEGER = 2**53 - 1
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-+\--~]+")
 """A URI as it stands in a header whose values commas part."""
@@ -285,6 +288,9 @@ class Agent:
             if uri in declared:
                 raise AgentError(f"agent {self.id!r}: the extension {uri} is declared twice", self.place)
             extension = Extension(uri=uri) if isinstance(given, str) else given
+            if _has_large_number(unpack(extension.params)):
+                rule = f"extension {uri}: params: a card holds whole numbers up to 2**53 - 1; write larger ones as text"
+                raise AgentError(f"agent {self.id!r}: {rule}", self.place)
             if uri in SHIPPED and not extension.description:
                 description = SHIPPED[uri].declaration.description
                 extension = msgspec.structs.replace(extension, description=description)
@@ -329,6 +335,15 @@ def _whole(skill: Skill) -> Skill:
     """Return a skill without empty members, which are required in a card (A2A 1.0 §5.7)."""
     name, tags = skill.name or skill.id, [tag for tag in skill.tags if tag] or [skill.id]
     return msgspec.structs.replace(skill, name=name, description=skill.description or name, tags=tags)
+
+
+def _has_large_number(value: Any) -> bool:
+    """Tell whether a JSON value holds an integer that not every reader takes for the same one (RFC 7493 §2.2)."""
+    if isinstance(value, dict):
+        return any(map(_has_large_number, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_large_number, value))
+    return isinstance(value, int) and abs(value) > LARGEST_INTEGER
 
 
 async def _call(hooks: Sequence[Hook]) -> None:

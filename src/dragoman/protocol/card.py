@@ -3,7 +3,7 @@
 from typing import Any
 
 from dragoman.model import AgentCard, Extension, Skill
-from dragoman.model.payload import ABSENT
+from dragoman.model.payload import is_present, unpack
 
 
 def common_members(card: AgentCard) -> dict[str, Any]:
@@ -36,8 +36,9 @@ def _extension(extension: Extension) -> dict[str, Any]:
         wire["description"] = extension.description
     if extension.required:
         wire["required"] = True
-    if extension.params is not ABSENT:
-        wire["params"] = extension.params
+    if is_present(extension.params):
+        # As objects: whoever signs a card writes it anew, in the order of RFC 8785.
+        wire["params"] = unpack(extension.params)
     return wire
 
 

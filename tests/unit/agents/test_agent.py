@@ -116,6 +116,14 @@ def test_an_extension_that_no_header_can_name_is_refused_with_its_place(wrong: s
         Agent(id="a", extensions=["urn:a", Extension(uri="urn:a", required=True)])
 
 
+@pytest.mark.parametrize("params", [{"a": 2**53}, {"a": [{"b": -(2**53)}]}])
+def test_params_with_a_number_that_readers_would_not_agree_on_are_refused(params: dict[str, Any]) -> None:
+    with pytest.raises(AgentError, match="urn:a: params: a card holds whole numbers up to"):
+        Agent(id="a", extensions=[Extension.of("urn:a", params=params)])
+    good = Extension.of("urn:a", params={"a": [2**53 - 1, -(2**53) + 1, 1e300, True, None, "x"]})
+    assert Agent(id="a", extensions=[good]).settings.capabilities.extensions == (good,)
+
+
 def test_a_card_says_what_the_agent_declares() -> None:
     skill = Skill(id="s", name="S", description="d", tags=["t"])
     agent = Agent(
