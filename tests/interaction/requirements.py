@@ -25,7 +25,7 @@ headers.huge              | both    | SPEC N1    | a large header is read or ref
 headers.not-believed      | both    | SPEC C5    | no header changes origin, tenant or principal
 headers.no-echo           | both    | SPEC N2    | nothing that a caller sends comes back in a header
 headers.extensions        | both    | SPEC K5    | extensions that nobody declared are ignored and not echoed
-extensions.required       | both    | SPEC K5    | without a required extension every operation is refused by its name
+extensions.required       | both    | SPEC K5    | without a required extension what is offered is refused by name
 extensions.echo           | both    | SPEC K5    | active extensions are echoed, a stream's too
 extensions.handler        | both    | SPEC A2    | a handler is told which extensions are active
 extensions.run-facts      | both    | SPEC K5    | tasks and updates tell how far the run is, to whoever asks

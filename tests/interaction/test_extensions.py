@@ -36,8 +36,6 @@ def naming(*uris: str) -> dict[str, str]:
         ("ListTasks", {}),
         ("CancelTask", {"id": "nope"}),
         ("SubscribeToTask", {"id": "nope"}),
-        ("ListTaskPushNotificationConfigs", {"taskId": "nope"}),
-        ("GetExtendedAgentCard", {}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -39,7 +39,7 @@ path.context-ids         | all      | A2A 6.4    | any text may name a context, 
 path.query               | web      | SPEC I2    | a query of nonsense is ignored
 headers.request-id       | all      | SPEC C5    | a request id of the caller is kept, and told in problems
 extensions.echo          | all      | SPEC K5    | active extensions are echoed under the name of 0.3, others ignored
-extensions.required      | all      | SPEC K5    | without a required extension every operation is refused by its name
+extensions.required      | all      | SPEC K5    | without a required extension what is offered is refused by name
 extensions.metadata      | forms    | SPEC K5    | data of extensions stand in metadata, through every state
 media.json               | forms    | SPEC W4    | application/json is read in any case and with any charset
 media.wrong              | forms    | SPEC W4    | a body of any other type is 415 before it is parsed, a2a+json too
