@@ -311,10 +311,7 @@ def _converted(document: Mapping[str, Any], environment: Mapping[str, str], sour
         raise TableError(f"{source}: agents must be tables such as [agents.demo]")
     for agent_id, table in agents.items():
         check_table(table, AgentTable, source, f"agents.{agent_id}")
-        extensions = table.get("extensions", [])
-        for index, extension in enumerate(extensions if isinstance(extensions, list) else []):
-            if not isinstance(extension, str):
-                check_table(extension, ExtensionTable, source, f"agents.{agent_id}.extensions[{index}]")
+        _check_extensions(table.get("extensions"), f"{source}: agents.{agent_id}.extensions")
     for section, kind in _SECTIONS.items():
         convert(table_at(merged, section), kind, source, section)
     for agent_id, table in agents.items():
@@ -373,6 +370,16 @@ def host_and_port(text: str) -> tuple[str, int]:
     if form is None or int(form[2]) > 65535:
         raise ConfigError(f'server.listen = "{text}" must be HOST:PORT, such as 127.0.0.1:8080')
     return form[1].strip("[]"), int(form[2])
+
+
+def _check_extensions(extensions: Any, path: str) -> None:
+    """Make sure that each extension in a list is a URI or a table with one."""
+    for index, extension in enumerate(extensions if isinstance(extensions, list) else []):
+        place = f"{path}[{index}]"
+        if isinstance(extension, Mapping):
+            check_names(extension, ExtensionTable, f"{place}.")
+        if not isinstance(extension, str) and not (isinstance(extension, Mapping) and "uri" in extension):
+            raise TableError(f"{place} must be a URI or a table with one: {{ uri = ... }}")
 
 
 def _check_tenants(tenants: Any, source: str) -> None:

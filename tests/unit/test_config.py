@@ -478,3 +478,9 @@ def test_limits_can_come_from_the_environment() -> None:
         read_config({}, {"DRAGOMAN_LIMITS_RATE_PRINCIPLE": "60"}, "here")
     with pytest.raises(ConfigError, match=r"limits\.rate must be a table"):
         read_config({}, {"DRAGOMAN_LIMITS_RATE": "60"}, "here")
+
+
+@pytest.mark.parametrize("wrong", [3, ["urn:x"], {"required": True}])
+def test_an_extension_that_is_neither_a_uri_nor_a_table_with_one_is_refused(wrong: Any) -> None:
+    said = refused({"agents": {"a": {"extensions": ["urn:x", wrong]}}})
+    assert said == "dragoman.toml: agents.a.extensions[1] must be a URI or a table with one: { uri = ... }"
