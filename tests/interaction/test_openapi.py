@@ -236,6 +236,11 @@ def test_push_notification_configurations_are_as_described(described: Described)
     assert described.call("ListTaskPushNotificationConfigs", page, agent="hooked")["configs"]
     assert described.call("DeleteTaskPushNotificationConfig", one, agent="hooked") == {}
     described.call("GetTaskPushNotificationConfig", one, agent="hooked", status=404)
+    for number in range(16):
+        full = {"taskId": task, "id": str(number), "url": "https://a.example"}
+        described.call("CreateTaskPushNotificationConfig", full, agent="hooked")
+    one_more = {"taskId": task, "url": "https://a.example"}
+    described.call("CreateTaskPushNotificationConfig", one_more, agent="hooked", status=429)
 
 
 @covers("openapi.true")

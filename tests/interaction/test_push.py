@@ -182,7 +182,7 @@ def test_a_url_that_leads_elsewhere_is_refused(caller: Caller, hooked: Caller, t
 
 
 @covers("push.headers")
-@pytest.mark.parametrize("text", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b", "é", "\x7f"])
+@pytest.mark.parametrize("text", [" a", "a ", "a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b", "é", "\x7f"])
 def test_what_is_no_header_is_refused(
     caller: Caller, hooked: Caller, task: str, rows: Rows, text: str
 ) -> None:

@@ -4,6 +4,7 @@ It follows no redirect, uses no proxy, keeps no cookie, and reads nothing from t
 """
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 
@@ -25,7 +26,8 @@ IDLE_CONNECTIONS = 64
 IDLE_SECONDS = 15.0
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\t\x20-\x7e]*")
+# White space at either end is no part of a value (RFC 9110 §5.5).
+_VALUE = re.compile(r"(?![\t ])[\t\x20-\x7e]*(?<![\t ])")
 
 HeaderPairs = Sequence[tuple[str, str]]
 
@@ -126,11 +128,7 @@ class Egress:
             raise EgressFailed(_words(error)) from error
 
     async def _send(self, request: httpcore2.Request, wants_body: bool) -> Received:
-        if self._pool is None:
-            # In a thread: reading the system's certificates takes as long as many requests.
-            self._pool = asyncio.create_task(asyncio.to_thread(self._open))
-        pool = await asyncio.shield(self._pool)
-        reply = await pool.handle_async_request(request)
+        reply = await (await self._opened()).handle_async_request(request)
         try:
             found, most = bytearray(), self._max_bytes if wants_body else DRAINED
             async for chunk in reply.aiter_stream():
@@ -142,6 +140,16 @@ class Egress:
             return Received(reply.status, reply.headers, bytes(found) if wants_body else b"")
         finally:
             await reply.aclose()
+
+    async def _opened(self) -> httpcore2.AsyncConnectionPool:
+        if self._pool is None:
+            # In a thread: reading the system's certificates takes as long as many requests.
+            self._pool = asyncio.create_task(asyncio.to_thread(self._open))
+        try:
+            return await asyncio.shield(self._pool)
+        except OSError as error:
+            self._pool = None
+            raise EgressFailed("the certificates that this system trusts cannot be read") from error
 
     def _headers(self, host: str, headers: HeaderPairs, body: bytes) -> list[tuple[bytes, bytes]]:
         for name, value in headers:
@@ -165,7 +173,8 @@ class Egress:
     async def close(self) -> None:
         """Let go of connections."""
         if self._pool is not None:
-            await (await self._pool).aclose()
+            with contextlib.suppress(EgressFailed):
+                await (await self._opened()).aclose()
         if self._system is not None:
             self._system.close()
 

@@ -11,8 +11,8 @@ LONGEST_TOKEN = 1024
 LONGEST_CREDENTIALS = 8192
 LONGEST_SCHEME = 64
 
-# A header value (RFC 9110 §5.5) without what is obsolete in it, and an authentication scheme (§11.1).
-_VALUE = re.compile(r"[\x20-\x7e]*")
+# A header value (RFC 9110 §5.5) without tabs and what is obsolete in it, and an authentication scheme (§11.1).
+_VALUE = re.compile(r"(?! )[\x20-\x7e]*(?<! )")
 _SCHEME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -76,4 +76,4 @@ def check_scheme(fields: Fields, name: str, scheme: str) -> str:
     return scheme
 
 
-_NO_HEADER = "must be printable ASCII: it is sent as a header"
+_NO_HEADER = "must be printable ASCII, without a space at either end: it is sent as a header"

@@ -170,6 +170,9 @@ def test_a_name_without_an_address_cannot_be_reached() -> None:
         ("X\r\nY", "a"),
         ("", "a"),
         ("X ", "a"),
+        ("X", " a"),
+        ("X", "a "),
+        ("X", "a\t"),
     ],
 )
 def test_a_header_that_is_none_is_refused(header: tuple[str, str]) -> None:
@@ -220,6 +223,22 @@ def test_a_connection_has_less_time_than_a_request() -> None:
 
     with pytest.raises(EgressFailed, match="no connection within the time"):
         send("http://a.example/", names=slow, connect=0.2)
+
+
+def test_certificates_that_cannot_be_read_are_told_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def run(url: str) -> None:
+        client = Egress(LOOPBACK, user_agent="test/1")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nowhere.pem"))
+        with pytest.raises(EgressFailed, match="certificates that this system trusts"):
+            await client.send("GET", url)
+        monkeypatch.delenv("SSL_CERT_FILE")
+        assert (await client.send("GET", url)).status == 200
+        await client.close()
+
+    with Receiver() as other:
+        asyncio.run(run(other.url()))
 
 
 def certificate(folder: Path, name: str) -> ssl.SSLContext:

@@ -201,6 +201,8 @@ def _operation(operation: Operation, method: str) -> dict[str, Any]:
     errors = (*_ANY, *(_BODY if takes_body else ()), *_SERVER)
     if operation in _SENDS:
         errors = (*errors, *_SENDING)
+    elif operation is Operation.CREATE_PUSH_CONFIG:
+        errors = (*errors, HTTPStatus.TOO_MANY_REQUESTS)
     document: dict[str, Any] = {
         "operationId": operation.value,
         "summary": known.summary,
