@@ -34,9 +34,10 @@ def list_webhooks(
 
     A URL may hold a secret, so only its origin is shown.
     """
+    from dragoman.cli.administering import guarded
     from dragoman.protocol.protojson import timestamp_text
 
-    operator = _open(data, config)
+    wanted, operator = _state(state), _open(data, config)
     rows = [
         {
             "task": hook.task_id,
@@ -51,7 +52,7 @@ def list_webhooks(
             "since": timestamp_text(hook.changed),
             "error": hook.error,
         }
-        for hook in _hooks(operator, _state(state), task)
+        for hook in guarded(lambda: list(_hooks(operator, wanted, task)))
     ]
     operator.close()
     if as_json:
@@ -80,7 +81,7 @@ def redeliver(
     operator = _open(data, config)
     dead = [
         hook
-        for hook in _hooks(operator, HookState.DEAD, task)
+        for hook in guarded(lambda: list(_hooks(operator, HookState.DEAD, task)))
         if not config_id or hook.config.id == config_id
     ]
     entry = done_here("RedeliverPushNotifications")

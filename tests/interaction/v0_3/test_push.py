@@ -7,6 +7,7 @@ import pytest
 
 from tests.harness.polling import until
 from tests.harness.receiver import OK, Notified, Receiver, status
+from tests.interaction.callers import Request
 from tests.interaction.rows import Rows
 from tests.interaction.v0_3.answers import FULL, PARAMS, TASK_NOT_FOUND, Reply, refused
 from tests.interaction.v0_3.callers import Caller
@@ -82,6 +83,14 @@ def listed(caller: Caller, task: str) -> list[dict[str, Any]]:
 def states(notified: list[Notified]) -> list[str]:
     """The states of the tasks that notifications hold, each checked for its form."""
     return [Kinds().task(one.json())["status"]["state"] for one in notified]
+
+
+@covers("push.operations")
+@pytest.mark.parametrize(("agent", "pushes"), [("hooked", True), ("demo", False)])
+def test_the_card_says_whether_an_agent_sends_notifications(web: Caller, agent: str, pushes: bool) -> None:
+    path = f"/agents/{agent}/v1/.well-known/agent-card.json"
+    card = web.deliver(Request("GET", path, {"A2A-Version": "0.3"})).json()
+    assert card["capabilities"]["pushNotifications"] is pushes
 
 
 @covers("push.operations", "difference.push-schemes")

@@ -113,6 +113,15 @@ def test_what_to_redeliver_is_said_in_one_way(data: Path) -> None:
         assert run(data, "redeliver", *arguments).exit_code == 2
 
 
+def test_a_store_of_another_schema_is_told(data: Path) -> None:
+    with closing(sqlite3.connect(data / "dragoman.db")) as store:
+        store.execute("DROP TABLE push_config")
+        store.execute("PRAGMA user_version = 4")
+    for command in (["list"], ["redeliver", "--all"]):
+        refused = run(data, *command)
+        assert (refused.exit_code, "dragoman migrate upgrade" in refused.stderr) == (1, True), refused.output
+
+
 def test_a_folder_without_a_store_is_told(tmp_path: Path) -> None:
     for command in (["list"], ["redeliver", "--all"]):
         refused = run(tmp_path, *command)

@@ -117,7 +117,11 @@ class Operator:
         """Return push notification configurations, of one state or all, in the order of task and id.
 
         Those after a pair of task and id, which are empty at first.
+
+        Raises:
+            StoreError: the store has another schema.
         """
+        check_schema(self._reader, self._path)
         return hooks.page(self._reader, state, after, limit)
 
     def redeliver(self, hook: Hook, audit: AuditEntry | None = None) -> bool:
