@@ -94,7 +94,7 @@ class Presenter(Struct, frozen=True, kw_only=True):
         base = f"{self.base_url}/agents/{agent.id}"
         places, bearer = interfaces(base, chosen.values()), closed and not table.public
         card = agent.card(places, bearer=bearer)
-        more = agent.card(places, bearer=bearer, extended=True)
+        more = agent.card(places, bearer=bearer, extended=True) if agent.settings.extended_skills else None
         signers, now = Signers(keys, base + JWKS_PATH), time.time()
         forms = {version: pure(card, spec) for version, spec in chosen.items()}
         newest = next(iter(chosen))
@@ -110,7 +110,9 @@ class Presenter(Struct, frozen=True, kw_only=True):
             versions=chosen,
             cards=cards,
             extended={
-                version: signed(pure(more, spec), [version], signers, now) for version, spec in chosen.items()
+                version: signed(pure(more, spec), [version], signers, now)
+                for version, spec in chosen.items()
+                if more is not None
             },
             unnamed=unnamed,
             unnamed_card=shared,
