@@ -144,7 +144,7 @@ class Service:
         everyone = (*agents, *beside)
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
         self.gate = gate = _gate(config, self._verifier)
-        self._signing = _key_keeper(config, data)
+        there = _keys_there(config, data)
         self._hub = Hub()
         self._store = SqliteStore(
             database_path(config, data),
@@ -152,6 +152,7 @@ class Service:
             on_lost=self.lost.set,
             on_noticed=self._notice,
         )
+        self._signing = there or _first_keys(config, data, self._store)
         hosted = hosted_agents(agents, config)
         presenter = Presenter(config=config, versions=versions, base_url=base_url, conformance=conformance)
 
@@ -359,8 +360,22 @@ def _purgers(config: Config, store: SqliteStore) -> Iterator[Work]:
         yield AuditPurger(store, int(audit_age * 1000), every=every)
 
 
-def _key_keeper(config: Config, data: Path) -> KeyKeeper:
+def _keys_there(config: Config, data: Path) -> KeyKeeper | None:
+    """Return the keys that are there, or must be: they have to be good before anything is opened."""
     file = signing_keys(config, data)
+    return _key_keeper(file, config) if file.is_there or config.signing.key_file else None
+
+
+def _first_keys(config: Config, data: Path, store: SqliteStore) -> KeyKeeper:
+    """Return new keys, made now that the data folder is ours."""
+    try:
+        return _key_keeper(signing_keys(config, data), config)
+    except ConfigError:
+        store.close()
+        raise
+
+
+def _key_keeper(file: KeyFile, config: Config) -> KeyKeeper:
     try:
         if config.signing.key_file and not file.is_there:
             raise KeysError(f"{file.path} is not there; make it with `dragoman keys create`")
