@@ -46,11 +46,16 @@ _SETTINGS: Mapping[str, Any] = MappingProxyType(
     }
 )
 
+_MORE = (
+    Skill(id="more", name="More", description="Stands in the extended card alone.", tags=("conformance",)),
+)
+
 tck = Agent(
     id="tck",
     name="TCK",
     description="Declares all that there is. For the A2A 1.0 conformance kit.",
     push=True,
+    extended_skills=_MORE,
     **_SETTINGS,
 )
 tck_min = Agent(
@@ -65,6 +70,8 @@ tck_ext = Agent(
     name="TCK, extension",
     description="Requires an extension. For the A2A 1.0 conformance kit.",
     extensions=[REQUIRED],
+    push=True,
+    extended_skills=_MORE,
     **_SETTINGS,
 )
 

@@ -127,6 +127,8 @@ def test_the_three_differ_in_what_they_declare_alone() -> None:
     full, least, strict = (agent.card(()) for agent in (tck, tck_min, tck_ext))
     assert full.capabilities.streaming and strict.capabilities.streaming
     assert not least.capabilities.streaming
+    for card, declares in ((full, True), (strict, True), (least, False)):
+        assert card.capabilities.push_notifications is card.capabilities.extended_card is declares
     assert full.capabilities.extensions == least.capabilities.extensions == (IDEMPOTENCY,)
     assert strict.capabilities.extensions == (REQUIRED, IDEMPOTENCY)
     assert REQUIRED.required and REQUIRED.uri == "urn:a2a:tck:required-extension"
