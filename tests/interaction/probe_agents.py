@@ -31,6 +31,7 @@ graph = Agent(
     id="graph",
     description="Asks once, gives one artifact, and writes metadata of its own.",
     extensions=["urn:dragoman:ext:flow-graph:v1", "urn:dragoman:ext:run-facts:v1"],
+    push=True,
 )
 
 

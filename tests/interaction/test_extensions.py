@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.receiver import Receiver
 from tests.interaction.answers import EXTENSION, refused
 from tests.interaction.callers import Caller, HttpCaller
 from tests.interaction.events import Item
@@ -150,6 +151,25 @@ def test_a_task_keeps_its_place_through_every_state_as_it_was_sent(caller: Calle
 
 def places(item: Item) -> tuple[str, bool]:
     return item.state, item.value.get("metadata") == {GRAPH: json.loads(PLACE)}
+
+
+@covers("extensions.flow-graph", "push.delivery")
+def test_notifications_of_a_state_have_the_place_too(caller: Caller) -> None:
+    with Receiver() as receiver:
+        asked = json.loads(placed())
+        asked["configuration"] = {"taskPushNotificationConfig": {"url": receiver.url()}}
+        graph = caller.to("graph")
+        task = graph.deliver(
+            graph.request("SendMessage", asked, headers={"A2A-Version": "1.0", **naming(GRAPH)})
+        ).task
+        graph.call("SendMessage", send_params("left", taskId=task["id"]))
+        told = [next(iter(one.json().values())) for one in receiver.wait(6)]
+    states = [
+        item["status"]["state"].removeprefix("TASK_STATE_") if "status" in item else "" for item in told
+    ]
+    assert states == ["SUBMITTED", "WORKING", "INPUT_REQUIRED", "WORKING", "", "COMPLETED"]
+    kept = [item.get("metadata", {}).get(GRAPH) == json.loads(PLACE) for item in told]
+    assert kept == [bool(state) for state in states]
 
 
 @covers("extensions.flow-graph")

@@ -17,11 +17,12 @@ import msgspec
 
 from dragoman.egress import Refused
 from dragoman.egress.client import EgressFailed
+from dragoman.gateway.extensions.active import retold
 from dragoman.gateway.hooks import Hook, HookState, HookStore
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.push import Secrets
 from dragoman.gateway.query import HISTORY
-from dragoman.model import Received, Reply, Resumed, Scope, Task, TaskEvent, TaskFold, Used
+from dragoman.model import ArtifactChunk, Received, Reply, Resumed, Scope, Task, TaskEvent, TaskFold, Used
 from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.outbound.vault import Vault, VaultError
 from dragoman.outbound.ways import Ways
@@ -319,16 +320,18 @@ class Webhooks:
         """
         change = event.change
         form = self._forms.get(hook.config.generation, self._newest)
-        whole = form.whole or isinstance(change, Resumed)
         if fold is not None:
             fold.apply(event)
         if isinstance(change, Used | Reply) or (isinstance(change, Received) and change.state is None):
             return fold
-        if whole and fold is None:
+        whole = form.whole or isinstance(change, Resumed)
+        if fold is None and (whole or not isinstance(change, ArtifactChunk)):
+            # A state is shown with what its task keeps.
             fold = await self._store.read(hook.scope, hook.task_id, until=event.seq)
         item: Task | TaskEvent = event
-        if whole and fold is not None:
-            item = fold.task(history_length=HISTORY)
+        if fold is not None:
+            # No extension is active where nobody called.
+            item = fold.task(history_length=HISTORY) if whole else retold((), fold, event)
         await self._post(hook, event, form.encode(item), form.media_type, again=again)
         return fold
 
