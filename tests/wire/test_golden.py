@@ -35,9 +35,9 @@ from dragoman.model.errors import (
 )
 from dragoman.model.operation import (
     CancelTask,
-    CapabilityRequest,
     CreatePushConfig,
     DeletePushConfig,
+    GetExtendedCard,
     GetPushConfig,
     GetTask,
     ListPushConfigs,
@@ -67,6 +67,7 @@ REQUESTS = {
     Operation.GET_PUSH_CONFIG: GetPushConfig,
     Operation.LIST_PUSH_CONFIGS: ListPushConfigs,
     Operation.DELETE_PUSH_CONFIG: DeletePushConfig,
+    Operation.GET_EXTENDED_CARD: GetExtendedCard,
 }
 RESULTS: dict[str, tuple[type[Any], Callable[[Any], bytes]]] = {
     "Task answer": (Task, CODEC.answer),
@@ -89,7 +90,7 @@ def having(member: str) -> Any:
 
 def expected_request(case: Golden) -> tuple[Operation, Any]:
     operation = Operation(case.operation)
-    return operation, msgspec.json.decode(case.request, type=REQUESTS.get(operation, CapabilityRequest))
+    return operation, msgspec.json.decode(case.request, type=REQUESTS[operation])
 
 
 @having("request")

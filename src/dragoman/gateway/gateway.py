@@ -14,9 +14,9 @@ from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.model import PushConfig, PushConfigs, Task, TaskPage
 from dragoman.model.operation import (
     CancelTask,
-    CapabilityRequest,
     CreatePushConfig,
     DeletePushConfig,
+    GetExtendedCard,
     GetPushConfig,
     GetTask,
     ListPushConfigs,
@@ -80,5 +80,5 @@ class Gateway:
             case DeletePushConfig():
                 await self._hooks.delete(call, request)
                 return None
-            case CapabilityRequest():
+            case GetExtendedCard():
                 return extended_card(call)

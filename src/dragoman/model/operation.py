@@ -146,10 +146,8 @@ class DeletePushConfig(Struct, frozen=True, kw_only=True):
     config_id: str
 
 
-class CapabilityRequest(Struct, frozen=True, kw_only=True):
-    """A request of an operation that hangs on a capability, as far as it is read before that is checked."""
-
-    operation: Operation
+class GetExtendedCard(Struct, frozen=True):
+    """Get the card that authenticated callers see (A2A 1.0 §3.1.11); it says all by being asked."""
 
 
 Request = (
@@ -162,5 +160,5 @@ Request = (
     | GetPushConfig
     | ListPushConfigs
     | DeletePushConfig
-    | CapabilityRequest
+    | GetExtendedCard
 )

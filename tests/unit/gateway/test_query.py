@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.ports import Lease
+from dragoman.gateway.capability import check_capability
+from dragoman.gateway.ports import AgentSettings, Lease
 from dragoman.gateway.query import history_bound
 from dragoman.model import Cursor, Filters, Received, Role, Scope, Task, TaskPage, TaskState, TextPart
 from dragoman.model.errors import (
@@ -16,11 +17,16 @@ from dragoman.model.errors import (
     UnsupportedOperation,
 )
 from dragoman.model.message import Message
-from dragoman.model.operation import CancelTask, CapabilityRequest, GetTask, ListTasks, Operation, Request
+from dragoman.model.operation import CancelTask, GetExtendedCard, GetTask, ListTasks, Operation, Request
 from tests.unit.gateway.scripted import OTHERS, SCOPE, World, chunk, message, play, status
 
 WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
-OPERATIONS = {GetTask: Operation.GET_TASK, ListTasks: Operation.LIST_TASKS, CancelTask: Operation.CANCEL_TASK}
+OPERATIONS = {
+    GetTask: Operation.GET_TASK,
+    ListTasks: Operation.LIST_TASKS,
+    CancelTask: Operation.CANCEL_TASK,
+    GetExtendedCard: Operation.GET_EXTENDED_CARD,
+}
 
 
 async def perform(world: World, request: Request, scope: Scope = SCOPE) -> Any:
@@ -147,14 +153,18 @@ def test_a_finished_task_cannot_be_canceled() -> None:
 def test_a_capability_that_the_card_does_not_declare_is_refused_anew_each_time(
     operation: Operation, refusal: type[DragomanError]
 ) -> None:
+    raised = []
+    for _ in range(2):
+        with pytest.raises(refusal) as caught:
+            check_capability(AgentSettings(), operation)
+        raised.append(caught.value)
+    assert raised[0] is not raised[1]
+    assert type(raised[0]) is refusal
+
+
+def test_an_extended_card_that_is_not_declared_is_refused() -> None:
     async def scenario() -> None:
-        world = World()
-        raised = []
-        for _ in range(2):
-            with pytest.raises(refusal) as caught:
-                await world.gateway.perform(world.call(), operation, CapabilityRequest(operation=operation))
-            raised.append(caught.value)
-        assert raised[0] is not raised[1]
-        assert type(raised[0]) is refusal
+        with pytest.raises(UnsupportedOperation):
+            await perform(World(), GetExtendedCard())
 
     play(scenario())

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from dragoman.model.errors import MethodNotAllowed, MethodNotFound
-from dragoman.model.operation import CapabilityRequest, Operation
+from dragoman.model.operation import GetExtendedCard, Operation
 from dragoman.protocol.spec import Endpoint, RouteTable
 
 
 def endpoint(operation: Operation) -> Endpoint:
-    return Endpoint(operation, lambda call: CapabilityRequest(operation=operation))
+    return Endpoint(operation, lambda call: GetExtendedCard())
 
 
 GET, LIST, CANCEL = Operation.GET_TASK, Operation.LIST_TASKS, Operation.CANCEL_TASK

@@ -36,9 +36,9 @@ from dragoman.model.errors import (
 )
 from dragoman.model.operation import (
     CancelTask,
-    CapabilityRequest,
     CreatePushConfig,
     DeletePushConfig,
+    GetExtendedCard,
     GetPushConfig,
     GetTask,
     ListPushConfigs,
@@ -70,6 +70,7 @@ REQUESTS = {
     Operation.GET_PUSH_CONFIG: GetPushConfig,
     Operation.LIST_PUSH_CONFIGS: ListPushConfigs,
     Operation.DELETE_PUSH_CONFIG: DeletePushConfig,
+    Operation.GET_EXTENDED_CARD: GetExtendedCard,
 }
 RESULTS: dict[str, tuple[type[Any], Callable[[Codec, Any, bool], bytes]]] = {
     "Task answer": (Task, lambda codec, value, last: codec.answer(value)),
@@ -93,7 +94,7 @@ def having(member: str) -> Any:
 
 def expected(case: Golden) -> tuple[Operation, Any]:
     operation = Operation(case.operation)
-    return operation, msgspec.json.decode(case.request, type=REQUESTS.get(operation, CapabilityRequest))
+    return operation, msgspec.json.decode(case.request, type=REQUESTS[operation])
 
 
 def read(dialect: HttpDialect, request: HttpRequest) -> tuple[Operation, Any]:

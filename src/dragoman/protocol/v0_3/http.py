@@ -8,7 +8,7 @@ them and speak the ProtoJSON of the 0.3 proto, so that one stands at `/v1/v1`.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dragoman.model.operation import CapabilityRequest, Operation, Request, SubscribeToTask
+from dragoman.model.operation import GetExtendedCard, Operation, Request, SubscribeToTask
 from dragoman.protocol.headers import Headers
 from dragoman.protocol.media import JSON
 from dragoman.protocol.parameters import Query, boolean, from_body, text
@@ -53,11 +53,7 @@ def _both_ways(read: Decode[SubscribeToTask]) -> dict[str, Endpoint]:
     return {"POST": subscribe, "GET": subscribe}
 
 
-def _capability(operation: Operation) -> Endpoint:
-    return Endpoint(operation, lambda call: CapabilityRequest(operation=operation))
-
-
-_EXTENDED = {CARD_ALONE: {"GET": _capability(Operation.GET_EXTENDED_CARD)}}
+_EXTENDED = {CARD_ALONE: {"GET": Endpoint(Operation.GET_EXTENDED_CARD, lambda call: GetExtendedCard())}}
 """What 0.3 asks for there is the extended card. An agent that declares none answers with its card."""
 
 _PUSH = {

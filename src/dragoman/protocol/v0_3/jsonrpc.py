@@ -2,21 +2,12 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
-from dragoman.model.operation import CapabilityRequest, Operation, Request
+from dragoman.model.operation import GetExtendedCard, Operation
 from dragoman.protocol.spec import JsonRpcDialect, Method
 from dragoman.protocol.v0_3 import decode, push
 from dragoman.protocol.v0_3.encode import CODEC
 from dragoman.protocol.v0_3.errors import encode_jsonrpc, http_status
-
-
-def _capability(operation: Operation) -> Method:
-    def read(params: dict[str, Any], agent: str) -> Request:
-        return CapabilityRequest(operation=operation)
-
-    return Method(operation, read)
-
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
@@ -29,7 +20,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "tasks/pushNotificationConfig/get": Method(Operation.GET_PUSH_CONFIG, push.decode_get),
         "tasks/pushNotificationConfig/list": Method(Operation.LIST_PUSH_CONFIGS, push.decode_list),
         "tasks/pushNotificationConfig/delete": Method(Operation.DELETE_PUSH_CONFIG, push.decode_delete),
-        "agent/getAuthenticatedExtendedCard": _capability(Operation.GET_EXTENDED_CARD),
+        "agent/getAuthenticatedExtendedCard": Method(
+            Operation.GET_EXTENDED_CARD, lambda params, agent: GetExtendedCard()
+        ),
     }
 )
 

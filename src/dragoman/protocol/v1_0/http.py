@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from dragoman.model.operation import CapabilityRequest, Operation, Request
+from dragoman.model.operation import GetExtendedCard, Operation, Request
 from dragoman.protocol.media import A2A_JSON, JSON
 from dragoman.protocol.parameters import Query, boolean, from_body, number_or_name, text
 from dragoman.protocol.spec import Endpoint, HttpCall, HttpDialect, RouteTable
@@ -37,10 +37,6 @@ def _query(read: Callable[[dict[str, Any], str], R]) -> Callable[[HttpCall], Req
     return lambda call: read(_QUERY.read(call), call.agent)
 
 
-def _capability(operation: Operation) -> Endpoint:
-    return Endpoint(operation, lambda call: CapabilityRequest(operation=operation))
-
-
 def _subscribe(call: HttpCall) -> Request:
     # By GET or by POST, with a body or without: the path says all that is needed.
     return decode.decode_subscribe(_QUERY.read(call) | from_body(call), call.agent)
@@ -64,7 +60,7 @@ ROUTES = RouteTable(
             "GET": Endpoint(Operation.GET_PUSH_CONFIG, _query(decode.decode_get_push_config)),
             "DELETE": Endpoint(Operation.DELETE_PUSH_CONFIG, _query(decode.decode_delete_push_config)),
         },
-        "/extendedAgentCard": {"GET": _capability(Operation.GET_EXTENDED_CARD)},
+        "/extendedAgentCard": {"GET": Endpoint(Operation.GET_EXTENDED_CARD, lambda call: GetExtendedCard())},
     }
 )
 

@@ -4,16 +4,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.model.operation import CapabilityRequest, Operation, Request
+from dragoman.model.operation import GetExtendedCard, Operation, Request
 from dragoman.protocol.spec import JsonRpcDialect, Method
 from dragoman.protocol.v1_0 import decode
 from dragoman.protocol.v1_0.encode import CODEC
 from dragoman.protocol.v1_0.errors import encode_jsonrpc, http_status
-
-
-def _capability(operation: Operation) -> Callable[[dict[str, Any], str], Request]:
-    return lambda params, agent: CapabilityRequest(operation=operation)
-
 
 _DECODERS: Mapping[Operation, Callable[[dict[str, Any], str], Request]] = MappingProxyType(
     {
@@ -27,14 +22,12 @@ _DECODERS: Mapping[Operation, Callable[[dict[str, Any], str], Request]] = Mappin
         Operation.GET_PUSH_CONFIG: decode.decode_get_push_config,
         Operation.LIST_PUSH_CONFIGS: decode.decode_list_push_configs,
         Operation.DELETE_PUSH_CONFIG: decode.decode_delete_push_config,
+        Operation.GET_EXTENDED_CARD: lambda params, agent: GetExtendedCard(),
     }
 )
 
 METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        operation.value: Method(operation, _DECODERS.get(operation) or _capability(operation))
-        for operation in Operation
-    }
+    {operation.value: Method(operation, _DECODERS[operation]) for operation in Operation}
 )
 
 DIALECT = JsonRpcDialect(methods=METHODS, codec=CODEC, encode_error=encode_jsonrpc, http_status=http_status)

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.model.errors import InvalidParams
-from dragoman.model.operation import CapabilityRequest, Operation, SubscribeToTask
+from dragoman.model.operation import GetExtendedCard, Operation, SubscribeToTask
 from dragoman.protocol.v1_0.jsonrpc import METHODS
 
 
@@ -21,8 +21,7 @@ def test_no_other_method_is_known(name: str) -> None:
 
 
 def test_an_extended_card_needs_no_params() -> None:
-    operation = Operation.GET_EXTENDED_CARD
-    assert METHODS[operation].decode({"whatever": 1}, "demo") == CapabilityRequest(operation=operation)
+    assert METHODS[Operation.GET_EXTENDED_CARD].decode({"whatever": 1}, "demo") == GetExtendedCard()
 
 
 @pytest.mark.parametrize(
