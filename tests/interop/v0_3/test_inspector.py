@@ -40,7 +40,22 @@ def seen(server: ServerProcess) -> Json:
 def test_its_validator_finds_nothing_in_a_card(server: ServerProcess, agent: str) -> None:
     seen = _debug(server, agent)
     assert (seen["status"], seen["validation_errors"]) == (200, [])
-    assert seen["card"]["url"] == f"{server.url}/agents/{agent}/rpc"
+    base = f"{server.url}/agents/{agent}"
+    assert seen["card"]["url"] == f"{base}/rpc"
+    assert [(one["transport"], one["url"]) for one in seen["card"]["additionalInterfaces"]] == [
+        ("JSONRPC", f"{base}/rpc"),
+        ("HTTP+JSON", f"{base}/v1"),
+    ]
+
+
+@pytest.mark.parametrize("agent", ["demo", "digest"])
+def test_its_validator_finds_nothing_in_a_card_as_it_is_served(server: ServerProcess, agent: str) -> None:
+    served = _debug(server, agent)["served"]
+    assert served["validation_errors"] == []
+    listed = served["card"]["supportedInterfaces"]
+    assert {(one["protocolBinding"], one["protocolVersion"]) for one in listed} == {
+        (binding, version) for binding in ("JSONRPC", "HTTP+JSON") for version in ("1.0", "0.3")
+    }
 
 
 def test_it_initializes_a_client_for_the_preferred_transport(seen: Json) -> None:

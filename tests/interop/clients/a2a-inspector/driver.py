@@ -3,6 +3,7 @@
     driver.py CHECKOUT CARD_URL TEXT...
 
 The card is fetched and validated, a client initialized for it, and each TEXT sent, the first one with a file attached.
+The card is also given to the validator as it is served.
 Every answer comes with the errors that the Inspector's own validators found in it.
 """
 
@@ -78,7 +79,15 @@ async def debug(base: str, card_url: str, texts: list[str]) -> dict[str, Any]:
             answers[text] = await _answers(page)
             context = answers[text][0].get("contextId")
         report = {"status": card.status_code, "initialized": initialized, "answers": answers, "log": page.log}
-        return report | card.json()
+        return report | card.json() | {"served": await _served(http, card_url)}
+
+
+async def _served(http: httpx.AsyncClient, card_url: str) -> dict[str, Any]:
+    """The card as it is served, with what its validator says: the page is shown what the SDK made of it."""
+    from validators import validate_agent_card  # noqa: PLC0415 - it is importable only now
+
+    card = (await http.get(card_url)).json()
+    return {"card": card, "validation_errors": validate_agent_card(card)}
 
 
 async def main(checkout: str, card_url: str, *texts: str) -> None:
