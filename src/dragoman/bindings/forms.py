@@ -107,7 +107,9 @@ class JsonRpcForm:
 
     def failure(self, error: DragomanError) -> Reply:
         """See `Form`."""
-        barred = isinstance(error, AgentNotFound | Forbidden | RateLimited | Unauthenticated)
+        # A credential that stops being good while it is waited for an answer: what says so is that answer.
+        unknown = isinstance(error, Unauthenticated) and not error.invalid
+        barred = unknown or isinstance(error, AgentNotFound | Forbidden | RateLimited)
         transport = isinstance(error, TransportError) and (
             not self.answers or barred or isinstance(error, NotAcceptable)
         )
