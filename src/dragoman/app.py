@@ -27,13 +27,7 @@ from dragoman.cards.keyfile import NAME as KEY_FILE
 from dragoman.cards.keyfile import KeyFile
 from dragoman.cards.keys import KeysError
 from dragoman.cards.rotation import KeyKeeper
-from dragoman.config import (
-    Config,
-    ConfigError,
-    Server,
-    host_and_port,
-    seconds,
-)
+from dragoman.config import Config, Server, host_and_port
 from dragoman.conformance import Conformance
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
@@ -51,6 +45,7 @@ from dragoman.protocol.hosts import is_loopback
 from dragoman.protocol.registry import load_versions
 from dragoman.roster import default_agent, hosted_agents
 from dragoman.stores.sqlite import SqliteStore, kept_tenants
+from dragoman.tables import ConfigError, seconds
 from dragoman.telemetry.audit import AuditTrail
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics

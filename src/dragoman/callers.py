@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from dragoman import __version__
-from dragoman.config import Config, ConfigError, Oidc, TokenRef, seconds
+from dragoman.config import Config, Oidc, TokenRef
 from dragoman.gateway.tenants import Declared, Kind
 from dragoman.identity import Credential, Registry, Verifier, hash_token
 from dragoman.identity.tokens import SHORTEST
 from dragoman.model import Principal
 from dragoman.model.principal import rights_of
+from dragoman.tables import ConfigError, seconds
 
 
 def declared(config: Config) -> Declared:

@@ -20,7 +20,15 @@ from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
 from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
-from dragoman.tables import TableError, check_names, check_table, convert, from_environment, table_at
+from dragoman.tables import (
+    ConfigError,
+    check_names,
+    check_table,
+    convert,
+    from_environment,
+    seconds,
+    table_at,
+)
 
 FOREVER = "never"
 """What stands for an age that is never reached."""
@@ -34,14 +42,8 @@ ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS
 MOST_SKEW = 600.0
 """Seconds that two clocks may differ."""
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+):(\d{1,5})")
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([1-9]\d{0,4}))?", re.ASCII)
-
-
-class ConfigError(Exception):
-    """A configuration is wrong; the message names the key and what would be right."""
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
@@ -214,8 +216,19 @@ class ExtensionTable(Struct, frozen=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
 
 
+class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[agents.ID.openai]`: a model behind an OpenAI-compatible endpoint, asked by streamed chat completions."""
+
+    base_url: str = ""
+    model: str = ""
+    system: str = ""
+    api_key_env: str = ""
+    headers_env: dict[str, str] = {}
+    idle: str = "30s"
+
+
 class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[agents.ID]`: an agent to serve; `python` is `module:attribute` or `file.py:attribute`.
+    """`[agents.ID]`: an agent to serve: Python, a command, or a model behind an OpenAI-compatible endpoint.
 
     What is set here goes over what the agent sets itself. `extensions` are tables, or URIs of those that are shipped.
     """
@@ -239,6 +252,14 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     public: bool = False
     extended_card: bool | None = None
     push: bool | None = None
+    command: tuple[str, ...] = ()
+    command_env: tuple[str, ...] = ()
+    openai: ModelTable | None = None
+    name: str | None = None
+    description: str | None = None
+    version: str | None = None
+    output_modes: tuple[str, ...] | None = None
+    max_output: int | None = None
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -287,10 +308,7 @@ def read_config(document: Mapping[str, Any], environment: Mapping[str, str], sou
     Raises:
         ConfigError: a key is unknown or a value is wrong.
     """
-    try:
-        config = _converted(document, environment, source)
-    except TableError as error:
-        raise ConfigError(str(error)) from error
+    config = _converted(document, environment, source)
     _check_values(config, source)
     return config
 
@@ -308,42 +326,18 @@ def _converted(document: Mapping[str, Any], environment: Mapping[str, str], sour
         place.update(table)
     agents = merged.get("agents", {})
     if not isinstance(agents, Mapping):
-        raise TableError(f"{source}: agents must be tables such as [agents.demo]")
+        raise ConfigError(f"{source}: agents must be tables such as [agents.demo]")
     for agent_id, table in agents.items():
         check_table(table, AgentTable, source, f"agents.{agent_id}")
         _check_extensions(table.get("extensions"), f"{source}: agents.{agent_id}.extensions")
+        if "openai" in table:
+            check_table(table["openai"], ModelTable, source, f"agents.{agent_id}.openai")
     for section, kind in _SECTIONS.items():
         convert(table_at(merged, section), kind, source, section)
     for agent_id, table in agents.items():
         convert(table, AgentTable, source, f"agents.{agent_id}")
     _check_tenants(merged.get("tenants", {}), source)
     return msgspec.convert(merged, Config)
-
-
-def seconds(text: str, key: str) -> float:
-    """Return a duration such as "500ms", "30s", "1h" or "7d" in seconds.
-
-    Raises:
-        ConfigError: it is none; `key` is named.
-    """
-    form = _DURATION.fullmatch(text)
-    if form is None:
-        raise ConfigError(
-            f'{key} = "{text}" is no duration; write a number and a unit: "500ms", "30s", "5m", "1h", "7d"'
-        )
-    return float(form[1]) * _UNITS[form[2]]
-
-
-def durations(agent_id: str, table: AgentTable) -> dict[str, float]:
-    """Return those settings of an agent's table that are durations and that it sets, in seconds.
-
-    Raises:
-        ConfigError: one is no duration.
-    """
-    texts = {"deadline": table.deadline, "parked_deadline": table.parked_deadline}
-    return {
-        name: seconds(text, f"agents.{agent_id}.{name}") for name, text in texts.items() if text is not None
-    }
 
 
 def _age(text: str, key: str, why: str) -> float:
@@ -379,13 +373,13 @@ def _check_extensions(extensions: Any, path: str) -> None:
         if isinstance(extension, Mapping):
             check_names(extension, ExtensionTable, f"{place}.")
         if not isinstance(extension, str) and not (isinstance(extension, Mapping) and "uri" in extension):
-            raise TableError(f"{place} must be a URI or a table with one: {{ uri = ... }}")
+            raise ConfigError(f"{place} must be a URI or a table with one: {{ uri = ... }}")
 
 
 def _check_tenants(tenants: Any, source: str) -> None:
     """Make sure that what `[tenants]` holds has the right names and types, however deep."""
     if not isinstance(tenants, Mapping):
-        raise TableError(f"{source}: tenants must be tables such as [tenants.acme]")
+        raise ConfigError(f"{source}: tenants must be tables such as [tenants.acme]")
     for name, tenant in tenants.items():
         path = f"tenants.{name}"
         check_table(tenant, TenantTable, source, path)
@@ -394,7 +388,7 @@ def _check_tenants(tenants: Any, source: str) -> None:
             check_table(bound, Bound, source, f"{path}.limits.{kind}")
         principals = tenant.get("principals", {})
         if not isinstance(principals, Mapping):
-            raise TableError(f"{source}: {path}.principals must be tables such as [{path}.principals.alice]")
+            raise ConfigError(f"{source}: {path}.principals must be tables such as [{path}.principals.alice]")
         for who, principal in principals.items():
             place = f"{path}.principals.{who}"
             check_table(principal, PrincipalTable, source, place)
@@ -501,9 +495,13 @@ def _check_outbound(outbound: Outbound, vault: VaultTable) -> None:
 
 
 def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
-    if not table.python:
-        raise ConfigError(f'agents.{agent_id}.python is missing; write python = "module:attribute"')
-    durations(agent_id, table)
+    if sum(map(bool, (table.python, table.command, table.openai))) != 1:
+        raise ConfigError(
+            f"agents.{agent_id}.python, .command or .openai must be there, and only one of them"
+        )
+    for key in ("deadline", "parked_deadline"):
+        if (text := getattr(table, key)) is not None:
+            seconds(text, f"agents.{agent_id}.{key}")
     if table.tenant and not is_name(table.tenant):
         raise ConfigError(f"agents.{agent_id}.tenant: {table.tenant!r} is no name for a tenant")
     if table.workspace and not table.tenant:

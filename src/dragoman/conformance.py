@@ -8,9 +8,10 @@ from msgspec import Struct, structs
 
 from dragoman.agents import Agent
 from dragoman.agents.load import check_ids, load_attribute
-from dragoman.config import Config, ConfigError
+from dragoman.config import Config
 from dragoman.egress import EgressPolicy
 from dragoman.protocol.spec import ProtocolSpec
+from dragoman.tables import ConfigError
 
 CONFORMANCE_AGENTS: Mapping[str, str] = MappingProxyType(
     {

@@ -14,13 +14,14 @@ from dragoman.bindings.hosted import PREFIX as HOSTED_PREFIX
 from dragoman.cards import CardFile
 from dragoman.cards.build import JSON_RPC, Signers, combined, interfaces, pure, signed
 from dragoman.cards.keys import SigningKey
-from dragoman.config import AgentTable, Config, seconds
+from dragoman.config import AgentTable, Config
 from dragoman.conformance import Conformance
 from dragoman.gateway.policy import HOSTED
 from dragoman.model import AgentInterface
 from dragoman.protocol.negotiation import UNNAMED
 from dragoman.protocol.spec import Deployment, ProtocolSpec
 from dragoman.roster import versions_of
+from dragoman.tables import seconds
 
 
 class Presenter(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman import __version__
-from dragoman.config import Config, ConfigError, seconds
+from dragoman.config import Config
 from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
 from dragoman.egress.client import Egress
 from dragoman.egress.settings import policy_of
@@ -18,6 +18,7 @@ from dragoman.outbound.vault import KEY_FILE, Vault, VaultError, own_key
 from dragoman.outbound.ways import Ways
 from dragoman.outbound.webhooks import Tasks, Webhooks
 from dragoman.protocol.spec import ProtocolSpec
+from dragoman.tables import ConfigError, seconds
 
 
 class PushParts(Struct, frozen=True):

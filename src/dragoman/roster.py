@@ -1,17 +1,17 @@
 """Which agents are served, by the configuration and the files that are named, and in which versions."""
 
-import copy
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from dragoman.agents import Agent, AgentError
+from dragoman.agents import Agent
 from dragoman.agents.hosted import HostedAgent
 from dragoman.agents.load import check_ids, load_attribute, load_file
-from dragoman.config import AgentTable, Config, ConfigError, ExtensionTable, durations, seconds
-from dragoman.model import Extension
+from dragoman.config import AgentTable, Config
+from dragoman.configured import configured_agent
 from dragoman.protocol.registry import load_versions
 from dragoman.protocol.spec import ProtocolSpec
+from dragoman.tables import ConfigError, seconds
 
 DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
 
@@ -20,57 +20,15 @@ def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
     """Return the agents to serve: those of the configuration and the files, or else the demo agents.
 
     Raises:
-        AgentError: one cannot be loaded or served.
+        ConfigError, AgentError: one cannot be loaded or served.
     """
-    agents: list[Agent] = []
-    for agent_id, table in config.agents.items():
-        # A copy: two tables may name the same object, each with settings of its own.
-        agent = copy.copy(load_attribute(table.python))
-        agent.id = agent_id
-        changes: dict[str, Any] = {
-            name: getattr(table, name)
-            for name in (
-                "idempotency",
-                "input_modes",
-                "strict_input_modes",
-                "on_lost_worker",
-                "max_attempts",
-                "max_runs",
-                "max_waiting",
-                "legacy_card",
-                "extended_card",
-                "push",
-            )
-            if getattr(table, name) is not None
-        }
-        if table.extensions is not None:
-            changes["extensions"] = [_extension(declared) for declared in table.extensions]
-        if table.public:
-            # Callers that nobody knows apart: only who asks for it may have a message be the same as an earlier one.
-            changes.setdefault("idempotency", "requested")
-        changes.update(durations(agent_id, table))
-        try:
-            agent.configure(**changes)
-        except AgentError as error:
-            raise AgentError(f"[agents.{agent_id}] in the configuration: {error.rule}") from error
-        agents.append(agent)
+    agents = [configured_agent(agent_id, table, os.environ) for agent_id, table in config.agents.items()]
     for file in files:
         agents.extend(load_file(file))
     if not agents:
         agents = [load_attribute(reference) for reference in DEMO_AGENTS]
     check_ids(agents)
     return agents
-
-
-def _extension(declared: str | ExtensionTable) -> str | Extension:
-    if isinstance(declared, str):
-        return declared
-    return Extension.of(
-        declared.uri,
-        description=declared.description,
-        required=declared.required,
-        params=declared.params or None,
-    )
 
 
 def check_agents(config: Config, agents: Sequence[Agent]) -> None:

@@ -18,11 +18,12 @@ from dragoman.agents import Agent
 from dragoman.app import Service, check_listen, check_tenants, database_path
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.callers import exposed_tokens
-from dragoman.config import Config, ConfigError
+from dragoman.config import Config
 from dragoman.conformance import Conformance, conformance_agents
 from dragoman.protocol.hosts import is_loopback
 from dragoman.roster import load_agents
 from dragoman.stores.sqlite import StoreBusy
+from dragoman.tables import ConfigError
 from dragoman.telemetry.logs import LogSink
 
 _LOG = logging.getLogger("dragoman.server")

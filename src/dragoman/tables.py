@@ -1,4 +1,4 @@
-"""Reading tables: a TOML document and environment variables into typed Structs, with every wrong key named."""
+"""Reading tables: TOML and environment variables into typed Structs and durations, with every wrong key named."""
 
 import difflib
 import re
@@ -14,15 +14,33 @@ Sections = Mapping[str, type[Struct]]
 """Sections by their dotted paths, with the keys that each has: those that the environment can set too."""
 
 
-class TableError(Exception):
-    """A table is wrong; the message names the key and what would be right."""
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+class ConfigError(Exception):
+    """A configuration is wrong; the message names the key and what would be right."""
+
+
+def seconds(text: str, key: str) -> float:
+    """Return a duration such as "500ms", "30s", "1h" or "7d" in seconds.
+
+    Raises:
+        ConfigError: it is none; `key` is named.
+    """
+    form = _DURATION.fullmatch(text)
+    if form is None:
+        raise ConfigError(
+            f'{key} = "{text}" is no duration; write a number and a unit: "500ms", "30s", "5m", "1h", "7d"'
+        )
+    return float(form[1]) * _UNITS[form[2]]
 
 
 def from_environment(environment: Mapping[str, str], sections: Sections) -> dict[str, dict[str, Any]]:
     """Return what `DRAGOMAN_<SECTION>_<KEY>` variables set, by section.
 
     Raises:
-        TableError: a variable names a section or a key that there is none of, or has a value of another type.
+        ConfigError: a variable names a section or a key that there is none of, or has a value of another type.
     """
     found: dict[str, dict[str, Any]] = {}
     for variable, text in environment.items():
@@ -49,12 +67,12 @@ def _prefix(section: str) -> str:
 def _check_foreign(variable: str, word: str, sections: Sections) -> None:
     """Refuse a variable that begins like ours but names no section of ours, if that looks like a slip."""
     if word in ("agents", "tenants"):
-        raise TableError(f"{variable}: {word} cannot be configured in the environment; use the TOML file")
+        raise ConfigError(f"{variable}: {word} cannot be configured in the environment; use the TOML file")
     # Other programs may have variables of this prefix, but not ones that differ from ours by a slip.
     near = difflib.get_close_matches(word, [one.partition(".")[0] for one in sections], n=1, cutoff=0.75)
     if near:
         whole = next(one for one in sections if one.partition(".")[0] == near[0])
-        raise TableError(f"{variable}: there is no section {word}; did you mean {whole}?")
+        raise ConfigError(f"{variable}: there is no section {word}; did you mean {whole}?")
 
 
 def table_at(document: Mapping[str, Any], path: str) -> Any:
@@ -69,16 +87,16 @@ def convert(table: Any, kind: type[Struct], source: str, path: str) -> None:
     """Make sure that a table's values have their types.
 
     Raises:
-        TableError: one has not; its key is named.
+        ConfigError: one has not; its key is named.
     """
     try:
         msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         form = re.fullmatch(r"Expected `(.*)`, got `(.*)` - at `\$\.?(.*)`", str(error))
         if form is None:
-            raise TableError(f"{source}: {path}: {error}") from error
+            raise ConfigError(f"{source}: {path}: {error}") from error
         wanted, got = (_KINDS.get(name.split(" ")[0], name) for name in form.groups()[:2])
-        raise TableError(f"{source}: {path}.{form[3]} must be {wanted}, not {got}") from error
+        raise ConfigError(f"{source}: {path}.{form[3]} must be {wanted}, not {got}") from error
 
 
 _KINDS: Mapping[str, str] = {
@@ -95,10 +113,10 @@ def check_table(table: Any, kind: type[Struct], source: str, path: str) -> None:
     """Make sure that something is a table, and that its keys are there in `kind`.
 
     Raises:
-        TableError: it is none, or one is not.
+        ConfigError: it is none, or one is not.
     """
     if not isinstance(table, Mapping):
-        raise TableError(f"{source}: {path} must be a table: [{path}]")
+        raise ConfigError(f"{source}: {path} must be a table: [{path}]")
     check_names(table, kind, f"{source}: {path}.")
 
 
@@ -106,13 +124,13 @@ def check_names(table: Mapping[str, Any], kind: type[Struct], place: str) -> Non
     """Make sure that the keys of a table are there in `kind`; `place` stands before the name of one that is not.
 
     Raises:
-        TableError: one is not; the nearest that is there is named.
+        ConfigError: one is not; the nearest that is there is named.
     """
     for name in table:
         if name not in kind.__struct_fields__:
             near = difflib.get_close_matches(name, kind.__struct_fields__, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(kind.__struct_fields__)}"
-            raise TableError(f"{place}{name} is not a key of this Dragoman; {hint}")
+            raise ConfigError(f"{place}{name} is not a key of this Dragoman; {hint}")
 
 
 def _typed(kind: type[Struct], key: str, text: str) -> Any:

@@ -18,6 +18,7 @@ ROOMS = [
     "cli",
     "conformance",
     "config",
+    "configured",
     "egress",
     "engines",
     "gateway",

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dragoman.config import ConfigError, read_config
+from dragoman.config import read_config
+from dragoman.tables import ConfigError
 from tests.docs import commands
 from tests.docs.comparing import Bindings, Mismatch, compare_json, compare_stream, compare_text, read_stream
 from tests.docs.shell import Shell, syntax_error

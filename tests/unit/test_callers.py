@@ -6,11 +6,12 @@ import pytest
 
 from dragoman.app import check_listen, check_tenants
 from dragoman.callers import declared, registry_of, without_tenant
-from dragoman.config import Config, ConfigError, read_config
+from dragoman.config import Config, read_config
 from dragoman.gateway.tenants import Kind
 from dragoman.identity import hash_token
 from dragoman.model.principal import rights_of
 from dragoman.stores.sqlite import StoreError, administer
+from dragoman.tables import ConfigError
 
 TOKEN = "a-token-that-nobody-guesses"
 HOSTED = {"hosted": {"enabled": True}}

@@ -9,9 +9,9 @@ import pytest
 from dragoman.config import (
     AgentTable,
     Config,
-    ConfigError,
     Engine,
     ExtensionTable,
+    ModelTable,
     PrincipalTable,
     Retention,
     TenantTable,
@@ -19,10 +19,10 @@ from dragoman.config import (
     host_and_port,
     is_loopback,
     read_config,
-    seconds,
 )
 from dragoman.egress.settings import policy_of
 from dragoman.model.allowance import Allowance, Bound
+from dragoman.tables import ConfigError, seconds
 
 DAY = 86_400
 
@@ -90,7 +90,26 @@ def test_every_key_is_read() -> None:
                     "tenant": "acme",
                     "workspace": "lab",
                     "public": True,
-                }
+                },
+                "shell": {
+                    "command": ["wc", "-w"],
+                    "command_env": ["EDITOR"],
+                    "name": "Counter",
+                    "description": "Counts.",
+                    "version": "2",
+                    "output_modes": ["text/plain"],
+                    "max_output": 10,
+                },
+                "model": {
+                    "openai": {
+                        "base_url": "http://127.0.0.1/v1",
+                        "model": "m",
+                        "system": "Be brief.",
+                        "api_key_env": "KEY",
+                        "headers_env": {"X-Team": "TEAM"},
+                        "idle": "5s",
+                    }
+                },
             },
             "tenants": {
                 "acme": {
@@ -129,6 +148,17 @@ def test_every_key_is_read() -> None:
         "lab",
         True,
     )
+    assert config.agents["shell"] == AgentTable(
+        command=("wc", "-w"),
+        command_env=("EDITOR",),
+        name="Counter",
+        description="Counts.",
+        version="2",
+        output_modes=("text/plain",),
+        max_output=10,
+    )
+    model = ModelTable("http://127.0.0.1/v1", "m", "Be brief.", "KEY", {"X-Team": "TEAM"}, "5s")
+    assert config.agents["model"] == AgentTable(openai=model)
     assert (config.engine.max_runs, Engine().max_runs) == (50, 1000)
 
 
@@ -282,6 +312,11 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"agents": {"demo": {}}}, "agents.demo.python"),
         ({"agents": {"demo": {"python": ""}}}, "agents.demo.python"),
         ({"agents": {"demo": {"python": 5}}}, "agents.demo.python"),
+        ({"agents": {"demo": {"python": "m:a", "command": ["x"]}}}, "only one of them"),
+        ({"agents": {"demo": {"command": "wc"}}}, "agents.demo.command must be a list"),
+        ({"agents": {"demo": {"openai": {"modle": "m"}}}}, "agents.demo.openai.modle is not a key"),
+        ({"agents": {"demo": {"openai": "m"}}}, "agents.demo.openai must be a table"),
+        ({"agents": {"demo": {"openai": {"model": 5}}}}, "agents.demo.openai.model must be a string"),
         ({"agents": {"demo": {"python": "m:a", "deadline": "tomorrow"}}}, "agents.demo.deadline"),
         ({"agents": {"demo": {"python": "m:a", "deadline": 3600}}}, "agents.demo.deadline"),
         ({"agents": {"demo": {"python": "m:a", "max_runs": "many"}}}, "agents.demo.max_runs"),

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.config import ConfigError, read_config
+from dragoman.config import read_config
+from dragoman.tables import ConfigError
 
 
 def origins(value: Any, environment: dict[str, str] | None = None) -> tuple[str, ...]:

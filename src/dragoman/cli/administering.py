@@ -74,7 +74,7 @@ def guarded(work: Callable[[], T]) -> T:
 
 def _settings(data: Path, config: Path | None) -> tuple[Any, Path]:
     from dragoman import app as server
-    from dragoman.config import ConfigError
+    from dragoman.tables import ConfigError
 
     try:
         settings = load_config(config)

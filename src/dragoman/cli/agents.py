@@ -13,8 +13,8 @@ def agents(
 ) -> None:
     """List the agents of a configuration and of agent files."""
     from dragoman.agents import AgentError
-    from dragoman.config import ConfigError
     from dragoman.roster import load_agents
+    from dragoman.tables import ConfigError
 
     try:
         found = load_agents(load_config(config), files or [])

@@ -86,7 +86,7 @@ def _concerns(entry: Any, tenant: str) -> bool:
 
 def _milliseconds(text: str) -> int:
     """Return the time that a text means, in milliseconds since 1970 UTC; ends the command if it means none."""
-    from dragoman.config import ConfigError, seconds
+    from dragoman.tables import ConfigError, seconds
 
     if not text:
         return 0

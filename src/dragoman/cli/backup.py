@@ -22,8 +22,8 @@ def backup(
     dragoman.db into an empty folder (a WAL of another store beside it would spoil it) and name that with --data.
     """
     from dragoman import app
-    from dragoman.config import ConfigError
     from dragoman.stores.sqlite import StoreError, back_up
+    from dragoman.tables import ConfigError
 
     try:
         source = app.database_path(load_config(config), data)

@@ -23,8 +23,8 @@ def check(
     from dragoman.agents import AgentError
     from dragoman.callers import exposed_tokens, unusable_tokens, without_tenant
     from dragoman.cards.keys import KeysError
-    from dragoman.config import ConfigError
     from dragoman.stores.sqlite import StoreError, kept_tenants
+    from dragoman.tables import ConfigError
 
     try:
         settings = load_config(config)

@@ -72,8 +72,8 @@ def rotate(
     """Make a new key that signs from now on. The older ones sign beside it until the overlap is over."""
     from dragoman.cards.keys import new_key, rotated
     from dragoman.cards.settings import flaw
-    from dragoman.config import ConfigError, seconds
     from dragoman.protocol.protojson import timestamp_text
+    from dragoman.tables import ConfigError, seconds
 
     file, settings = _file(data, config)
     if not file.is_there:
@@ -190,7 +190,7 @@ def _card(file: Path) -> tuple[dict[str, Any], Sequence[str]]:
 def _file(data: Path, config: Path | None) -> tuple[Any, Any]:
     """Return the key file and the configuration, or end the command."""
     from dragoman.app import signing_keys
-    from dragoman.config import ConfigError
+    from dragoman.tables import ConfigError
 
     try:
         settings = load_config(config)

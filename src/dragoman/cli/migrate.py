@@ -106,8 +106,8 @@ def sql(
 
 def _status(data: Path, config: Path | None) -> Any:
     from dragoman import app as server
-    from dragoman.config import ConfigError
     from dragoman.stores.sqlite import StoreError, schema_status
+    from dragoman.tables import ConfigError
 
     try:
         return schema_status(server.database_path(load_config(config), data))

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from dragoman.cli.administering import done_here
 from dragoman.cli.settings import make_sure, refuse
-from dragoman.config import ConfigError, seconds
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import DragomanError
 from dragoman.stores.sqlite import Operator, StoreError
+from dragoman.tables import ConfigError, seconds
 
 STEP_REST = 4
 """After each step, rest so many times as long as it took, if a server is writing too."""

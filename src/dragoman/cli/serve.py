@@ -39,9 +39,10 @@ def serve(
 
     from dragoman import serving
     from dragoman.agents import AgentError
-    from dragoman.config import ConfigError, host_and_port
+    from dragoman.config import host_and_port
     from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
     from dragoman.stores.sqlite import StoreError
+    from dragoman.tables import ConfigError
     from dragoman.telemetry.logs import LogSink, configure
 
     # Handlers share this process's interpreter lock: switching often keeps a busy one from stalling the others.

@@ -8,7 +8,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dragoman.config import Config, ConfigError, read_config
+from dragoman.config import Config, read_config
+from dragoman.tables import ConfigError
 
 CONFIG_FILE = "dragoman.toml"
 DATA_FOLDER = ".dragoman-a2a"

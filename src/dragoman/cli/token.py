@@ -116,7 +116,7 @@ def revoke(
 
 
 def _milliseconds(text: str) -> int | None:
-    from dragoman.config import ConfigError, seconds
+    from dragoman.tables import ConfigError, seconds
 
     if not text:
         return None

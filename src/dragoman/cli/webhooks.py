@@ -109,8 +109,8 @@ def _origin(url: str) -> str:
 
 def _open(data: Path, config: Path | None) -> Any:
     from dragoman import app as server
-    from dragoman.config import ConfigError
     from dragoman.stores.sqlite import Operator, StoreError
+    from dragoman.tables import ConfigError
 
     try:
         return Operator(server.database_path(load_config(config), data))

@@ -6,7 +6,8 @@ import pytest
 import typer
 
 from dragoman.cli.settings import load_config, refuse
-from dragoman.config import Config, ConfigError
+from dragoman.config import Config
+from dragoman.tables import ConfigError
 
 
 @pytest.fixture(autouse=True)
