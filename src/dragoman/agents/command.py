@@ -8,10 +8,10 @@ import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import IO
 
 from dragoman.agents.agent import AgentError
 from dragoman.agents.child import GRACE, Child
+from dragoman.agents.pipe import Pipe
 from dragoman.agents.run import Run
 from dragoman.agents.spoken import NotText, spoken
 
@@ -25,8 +25,6 @@ LONGEST_LINE = 500
 
 MOST_LINES = 1000
 """Lines of standard error of one run that are logged."""
-
-_PIECE = 64 * 1024
 
 
 class _Failure(Exception):
@@ -81,17 +79,19 @@ class Command:
             await run.fail("The agent's program could not be started.")
             return
         self._children.add(child)
-        failure = ""
+        failure, pipes = "", _Pipes(child, sent, facts)
         try:
-            async with aclosing(self._output(child, sent, facts)) as output:
+            async with aclosing(self._output(child, pipes)) as output:
                 async for text in output:
                     yield text
         except _Failure as error:
             failure = str(error)
         finally:
             try:
+                # Its pipes stay open meanwhile: it may have a last word for the log.
                 await child.end()
             finally:
+                pipes.close()
                 self._children.discard(child)
         if failure:
             _LOG.warning("the command failed: %s", failure, extra=facts)
@@ -102,94 +102,64 @@ class Command:
         for child in self._children:
             child.kill()
 
-    async def _output(
-        self, child: Child, sent: bytes, facts: Mapping[str, object]
-    ) -> AsyncGenerator[str, None]:
+    async def _output(self, child: Child, pipes: "_Pipes") -> AsyncGenerator[str, None]:
         """Yield what a program writes, until it has ended well.
 
         Raises:
             _Failure: it has not, or has written too much, or something else than text.
         """
-        pipes = _Pipes(child)
-        logging_lines = None
-        try:
-            reader, errors = await pipes.open(sent)
-            logging_lines = asyncio.ensure_future(_log_lines(errors, facts))
-            decoder = codecs.getincrementaldecoder("utf-8")()
-            left = self._max_output
-            while True:
-                piece = await reader.read(_PIECE)
-                left -= len(piece)
-                if left < 0:
-                    raise _Failure(f"The agent gave more than {self._max_output} bytes.")
-                try:
-                    text = decoder.decode(piece, final=not piece)
-                except UnicodeDecodeError:
-                    raise _Failure("The agent gave something that is not UTF-8 text.") from None
-                if text:
-                    yield text
-                if not piece:
-                    break
-            code = await asyncio.shield(child.exited)
-            await logging_lines
-            if code:
-                raise _Failure(_told_end(code))
-        finally:
-            if logging_lines is not None:
-                logging_lines.cancel()
-            pipes.close()
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        left = self._max_output
+        while True:
+            piece = await pipes.stdout.read()
+            left -= len(piece)
+            if left < 0:
+                raise _Failure(f"The agent gave more than {self._max_output} bytes.")
+            try:
+                text = decoder.decode(piece, final=not piece)
+            except UnicodeDecodeError:
+                raise _Failure("The agent gave something that is not UTF-8 text.") from None
+            if text:
+                yield text
+            if not piece:
+                break
+        code = await asyncio.shield(child.exited)
+        await pipes.logged
+        if code:
+            raise _Failure(_told_end(code))
 
 
 class _Pipes:
-    """This side of a child's pipes, on the loop."""
+    """This side of a child's pipes, and what goes on with them beside reading its output.
 
-    def __init__(self, child: Child) -> None:
-        self._child = child
-        self._loop = asyncio.get_running_loop()
-        self._transports: list[asyncio.BaseTransport] = []
-        self._unused = [child.stdin, child.stdout, child.stderr]
-        self._cut: asyncio.TimerHandle | None = None
+    Attributes:
+        stdout: what it writes; ends when nobody has it open any more, or `GRACE` seconds after the child has ended.
+        logged: done when all of its standard error is logged.
+    """
 
-    async def open(self, sent: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
-        """Send all of a message, in the background, and return what standard output and standard error give.
-
-        They end when nobody has them open any more, or `GRACE` seconds after the program itself has ended.
-        """
-        transport, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, self._child.stdin)
-        self._unused.remove(self._child.stdin)
-        self._transports.append(transport)
-        # What the program does not read is thrown away with the pipe.
-        transport.write(sent)
-        transport.close()
-        readers = await self._reader(self._child.stdout), await self._reader(self._child.stderr)
-        self._child.exited.add_done_callback(self._exited)
-        return readers
-
-    async def _reader(self, pipe: IO[bytes]) -> asyncio.StreamReader:
-        reader = asyncio.StreamReader()
-        transport, _ = await self._loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader, loop=self._loop), pipe
-        )
-        self._unused.remove(pipe)
-        self._transports.append(transport)
-        return reader
-
-    def _exited(self, _: asyncio.Future[int]) -> None:
-        self._cut = self._loop.call_later(GRACE, self.close)
+    def __init__(self, child: Child, sent: bytes, facts: Mapping[str, object]) -> None:
+        """Begin to send, and to log."""
+        self.stdout = Pipe(child.stdout)
+        self._stdin, self._stderr = Pipe(child.stdin), Pipe(child.stderr)
+        self.logged = asyncio.ensure_future(_log_lines(self._stderr, facts))
+        self._beside = [
+            self.logged,
+            asyncio.ensure_future(self._stdin.write(sent)),
+            asyncio.ensure_future(self._cut(child)),
+        ]
 
     def close(self) -> None:
         """Close them all."""
-        self._child.exited.remove_done_callback(self._exited)
-        if self._cut is not None:
-            self._cut.cancel()
-        for pipe in self._unused:
+        for task in self._beside:
+            task.cancel()
+        for pipe in (self._stdin, self.stdout, self._stderr):
             pipe.close()
-        self._unused.clear()
-        for transport in self._transports:
-            if isinstance(transport, asyncio.WriteTransport):
-                transport.abort()
-            else:
-                transport.close()
+
+    async def _cut(self, child: Child) -> None:
+        await asyncio.wait([child.exited])
+        await asyncio.sleep(GRACE)
+        for pipe in (self.stdout, self._stderr):
+            pipe.close()
 
 
 def _told(run: Run) -> dict[str, str]:
@@ -213,10 +183,10 @@ def _told_end(code: int) -> str:
     return f"The agent's program was ended by {name}."
 
 
-async def _log_lines(errors: asyncio.StreamReader, facts: Mapping[str, object]) -> None:
+async def _log_lines(errors: Pipe, facts: Mapping[str, object]) -> None:
     """Log what a program says on standard error, line by line, and read on when that is enough."""
     lines, line, cut = 0, bytearray(), 4 * LONGEST_LINE
-    while piece := await errors.read(_PIECE):
+    while piece := await errors.read():
         *ended, rest = piece.split(b"\n")
         for one in ended:
             line += one[: cut - len(line)]
