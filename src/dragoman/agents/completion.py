@@ -7,7 +7,9 @@ that says `[DONE]`. Only an answer that says itself that it is whole counts as o
 import re
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from dragoman.model.payload import ABSENT
 
 DONE = b"[DONE]"
 
@@ -39,7 +41,7 @@ class _Choice(Struct):
 
 class _Chunk(Struct):
     choices: tuple[_Choice, ...] | None = None
-    error: msgspec.Raw | None = None
+    error: Raw = ABSENT
 
 
 class _Fault(Struct):
@@ -88,7 +90,7 @@ class Completion:
             raise ModelFailed(
                 "The model server answered with something that is no chat completion."
             ) from None
-        if chunk.error is not None and bytes(chunk.error) != b"null":
+        if bytes(chunk.error) not in (b"", b"null"):
             raise ModelFailed("The model server reported an error while it answered.", fault_of(event))
         text = ""
         for choice in chunk.choices or ():
