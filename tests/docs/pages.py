@@ -9,6 +9,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 
 from dragoman import config
+from dragoman.agents import child
 from dragoman.agents.agent import Agent
 from dragoman.agents.run import MAX_DETAILS
 from dragoman.app import FAILURES_PER_SECOND
@@ -16,6 +17,7 @@ from dragoman.bindings.cors import PREFLIGHT_SECONDS
 from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
 from dragoman.bindings.hosted import BODY_LIMIT as HOSTED_BODY
 from dragoman.cards.serve import MAX_AGE
+from dragoman.configured import MAX_OUTPUT
 from dragoman.egress.addresses import GLOBAL_V6, SPECIAL_V4, SPECIAL_V6
 from dragoman.egress.client import CONNECT_SECONDS, TOTAL_SECONDS
 from dragoman.engines.agent_loop import GRACE
@@ -125,6 +127,8 @@ def _type_and_value(section: str, field: Any) -> list[str]:
             if _inner(field) is not None
             else f"array of {'strings' if inner else 'integers'}"
         )
+    if get_origin(field.type) is dict:
+        name = "table of strings"
     key = f"{section}.{field.encode_name}"
     if key in _DURATIONS or _DURATION.fullmatch(str(value)):
         name = "duration"
@@ -260,6 +264,9 @@ def limits_part() -> str:
             "`max_waiting`",
             "429 `QUOTA_EXCEEDED`",
         ],
+        ["output of an agent without code", size(MAX_OUTPUT), "`max_output`", "the task is FAILED"],
+        ["silence of a model", spell(config.ModelTable().idle), "`openai.idle`", "the task is FAILED"],
+        ["a command's end when it is asked to", f"{child.GRACE:g} seconds", "", "it is killed"],
         ["a stopped or parked handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
         [
             "a handler's end when the server stops",
