@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.agents import child
+from dragoman.agents.command import LONGEST_LINE
 from dragoman.egress.client import TOTAL_SECONDS
 from dragoman.engines.agent_loop import GRACE
 from dragoman.gateway.observe import MAX_EVENTS
@@ -56,6 +58,9 @@ def test_every_method_of_0_3_has_params_and_a_result_and_no_other() -> None:
 NUMBERS = [
     ("how-to/streaming.md", r"for (\d+) seconds, the line `: keep-alive`", HEARTBEAT),
     ("how-to/streaming.md", r"more than (\d+) events", MAX_EVENTS),
+    ("how-to/without-code.md", r"or after (\d+) seconds, what is left", child.GRACE),
+    ("how-to/without-code.md", r"for (\d+) seconds after its end", child.GRACE),
+    ("how-to/without-code.md", r"up to (\d+) characters and", LONGEST_LINE),
     ("how-to/cancel.md", r"Cleaning up may take (\d+) seconds", GRACE),
     ("how-to/configuration.md", r"waits for up to (\d+) seconds", WINDOW),
     ("how-to/multi-part.md", r"give up to (\d+) messages", HISTORY),
