@@ -38,7 +38,8 @@ STOP = chunk(finish="stop") + DONE
 class Part:
     """What the server is to do: the head of its reply, then pieces to send (characters are bytes) or seconds to wait.
 
-    At the `end` it closes the connection, or holds it until the other side lets go ("hold").
+    At the `end` it closes the connection, holds it until the other side lets go ("hold"), or keeps it for the next
+    request ("keep", of a reply in chunks).
     """
 
     steps: Sequence[str | float] = ()
@@ -96,12 +97,14 @@ class _Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        _tell("asked", path=self.path, headers=headers, body=body)
+        _tell("asked", path=self.path, headers=headers, body=body, port=self.client_address[1])
+        part = _part(body["messages"][-1]["content"])
+        self.close_connection = part.end != "keep"
         try:
-            self._play(_part(body["messages"][-1]["content"]))
+            self._play(part)
         except (BrokenPipeError, ConnectionResetError):
             _tell("gone")
-        self.close_connection = True
+            self.close_connection = True
 
     def _play(self, part: Part) -> None:
         self.send_response(part.status)
@@ -115,6 +118,8 @@ class _Exchange(BaseHTTPRequestHandler):
                 self._send(step.encode("latin-1"), "Transfer-Encoding" in part.headers)
             else:
                 time.sleep(step)
+        if part.end == "keep":
+            self.wfile.write(b"0\r\n\r\n")
         if part.end == "hold":
             select.select([self.connection], [], [], 60)
             _tell("gone")

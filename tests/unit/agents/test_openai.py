@@ -114,6 +114,12 @@ def _last(server: ModelServer) -> dict[str, Any]:
     return request
 
 
+def _quiet(server: ModelServer) -> None:
+    """Look away from what was asked so far."""
+    while server.asked_again():
+        server.told("asked")
+
+
 def _bytes(text: str) -> list[str]:
     return list(text.encode().decode("latin-1"))
 
@@ -252,9 +258,17 @@ def test_a_server_that_comes_late_is_found(server: ModelServer, monkeypatch: pyt
     assert whole(done(handler, begun)) == "hello "
 
 
+def test_a_connection_is_used_again_after_a_whole_answer(server: ModelServer) -> None:
+    _quiet(server)
+    headers = {"Content-Type": EVENTS, "Transfer-Encoding": "chunked"}
+    part = Part([chunk("all"), STOP], headers=headers, end="keep")
+    acts = done(model(server.url), *[lambda: begun(request=message(str(part)))] * 2)
+    assert acts == ["artifact all last", "COMPLETED"] * 2
+    assert server.told("asked")["port"] == server.told("asked")["port"]
+
+
 def test_nothing_is_asked_twice(server: ModelServer) -> None:
-    while server.asked_again():
-        server.told("asked")
+    _quiet(server)
     for part in (Part(status=503), Part(status=429), Part([chunk("half")])):
         assert asked(server, part)[-1].startswith("FAILED")
         server.told("asked")
@@ -281,8 +295,7 @@ def test_a_cancel_closes_the_connection_at_once(server: ModelServer) -> None:
 
 
 def test_a_file_that_is_no_text_is_refused_before_anything_is_asked(server: ModelServer) -> None:
-    while server.asked_again():
-        server.told("asked")
+    _quiet(server)
     acts = done(model(server.url), lambda: begun(request=message("", RawPart(raw=b"\xff"))))
     assert acts == ["REJECTED message.parts[0]: this agent takes text, data, and files that hold UTF-8 text."]
     assert not server.asked_again()
