@@ -1,6 +1,10 @@
 """Agents without code on the wire: commands and models, their cards, their streams, and what becomes of cancels."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +13,9 @@ from typing import Any
 import pytest
 
 from tests.harness.model_server import ModelServer, Part, chunk
+from tests.harness.paths import SOURCE
 from tests.harness.polling import until
-from tests.harness.server import ServerProcess
+from tests.harness.server import ServerDidNotStartError, ServerProcess
 from tests.harness.wire import call
 
 CONFIG = """
@@ -144,6 +149,25 @@ def test_a_deadline_lets_go_of_a_model(codeless: ServerProcess, models: ModelSer
     task = send(codeless, "late-model", {"text": str(Part([chunk("half")], end="hold"))})
     assert state(task) == "FAILED"
     models.told("gone", 3)
+
+
+def test_a_program_that_cannot_be_run_is_refused_by_check_and_at_the_start(tmp_path: Path) -> None:
+    config = tmp_path / "dragoman.toml"
+    for program, refusal in (
+        (str(tmp_path / "none"), f"agents.gone.command: there is no program {tmp_path}/none"),
+        (str(config), f"agents.gone.command: {config} may not be executed; allow it with `chmod +x`"),
+    ):
+        config.write_text(f'[agents.gone]\ncommand = ["{program}"]\n', encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "check", "--config", str(config)],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (2, f"dragoman: {refusal}\n")
+        with pytest.raises(ServerDidNotStartError, match=re.escape(f"dragoman: {refusal}")):
+            ServerProcess(tmp_path / "data", config=config).start()
 
 
 def test_neither_keys_nor_messages_are_logged(codeless: ServerProcess) -> None:

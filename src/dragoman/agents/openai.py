@@ -135,7 +135,9 @@ class ChatModel:
         except (httpx2.ReadTimeout, httpx2.WriteTimeout):
             raise ModelFailed(f"The model server was silent for {self._idle:g} s.") from None
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise ModelFailed("The model server cannot be reached.", type(error).__name__) from None
+            raise ModelFailed(
+                "The model server cannot be reached.", f"{type(error).__name__}: {error}"
+            ) from None
         except httpx2.HTTPError as error:
             raise ModelFailed("The model server broke off its answer.", type(error).__name__) from None
 

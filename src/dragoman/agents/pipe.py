@@ -28,7 +28,7 @@ class Pipe:
             loop, number = asyncio.get_running_loop(), self._file.fileno()
             loop.remove_reader(number)
             loop.remove_writer(number)
-            # Unbuffered: what was not written is not written now.
+            # Its own buffer was never used, so nothing is written now that could wait for a reader.
             self._file.close()
 
     async def read(self) -> bytes:
