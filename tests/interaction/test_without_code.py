@@ -145,6 +145,21 @@ def test_a_model_answers(codeless: ServerProcess, models: ModelServer) -> None:
     assert models.told("asked")["headers"]["authorization"] == f"Bearer {KEY}"
 
 
+def test_an_answer_is_streamed_as_it_comes(codeless: ServerProcess) -> None:
+    said = str(Part([chunk("one "), 0.3, chunk("two"), chunk(finish="stop")]))
+    message = {"messageId": "streamed", "role": "ROLE_USER", "parts": [{"text": said}]}
+    reply = call("POST", f"{codeless.url}/agents/model/message:stream", {"message": message})
+    events = [json.loads(line[6:]) for line in reply.body.decode().splitlines() if line[:6] == "data: "]
+    chunks = [event["artifactUpdate"] for event in events if "artifactUpdate" in event]
+    assert [(one["artifact"]["parts"][0]["text"], one.get("append", False)) for one in chunks] == [
+        ("one ", False),
+        ("two", True),
+    ]
+    assert [one.get("lastChunk", False) for one in chunks] == [False, True]
+    assert len({one["artifact"]["artifactId"] for one in chunks}) == 1
+    assert events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
 def test_a_deadline_lets_go_of_a_model(codeless: ServerProcess, models: ModelServer) -> None:
     task = send(codeless, "late-model", {"text": str(Part([chunk("half")], end="hold"))})
     assert state(task) == "FAILED"

@@ -17,7 +17,7 @@ from typing import IO
 GRACE = 5.0
 """Seconds that a program has to end when it is asked to, and that others may keep its output open after its end."""
 
-_KEEPER = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r _; kill -KILL 0")
+_KEEPER = ("/bin/sh", "-c", "trap '' HUP INT TERM; echo; read -r _; kill -KILL 0")
 
 
 class Child:
@@ -34,22 +34,16 @@ class Child:
         Raises:
             OSError: it cannot be started.
         """
-        end, self._lifeline = os.pipe()
+        self._keeper = subprocess.Popen(  # noqa: S603 - its words are constant
+            _KEEPER,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            process_group=0,
+        )
         try:
-            self._keeper = subprocess.Popen(  # noqa: S603 - its words are constant
-                _KEEPER,
-                stdin=end,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={},
-                process_group=0,
-            )
-        except BaseException:
-            os.close(self._lifeline)
-            raise
-        finally:
-            os.close(end)
-        try:
+            self._await_keeper()
             self._process = subprocess.Popen(  # noqa: S603 - the operator's words alone, and no shell reads them
                 command,
                 stdin=subprocess.PIPE,
@@ -64,6 +58,14 @@ class Child:
         self.stdin, self.stdout, self.stderr = _pipes(self._process)
         loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[int] = loop.run_in_executor(None, self._process.wait)
+
+    def _await_keeper(self) -> None:
+        """Wait, for about a millisecond, until the keeper is deaf to what its group will be sent."""
+        if self._keeper.stdout is None:
+            raise AssertionError("it is a pipe")
+        with self._keeper.stdout as told:
+            if not told.read(1):
+                raise OSError("the keeper of its process group did not start")
 
     async def end(self) -> None:
         """End what is left: ask the group with SIGTERM, and kill it once the program has ended, or after `GRACE`.
@@ -94,9 +96,9 @@ class Child:
     def _dismiss(self) -> None:
         """Kill the group, the keeper too, and let go of its number."""
         if self._keeper.returncode is None:
-            self._signal(signal.SIGKILL)
-            self._keeper.wait()
-            os.close(self._lifeline)
+            # Leaving it waits for its end, and closes the pipe that it waited at.
+            with self._keeper:
+                self._signal(signal.SIGKILL)
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
