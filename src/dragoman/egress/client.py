@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import httpcore2
 from msgspec import Struct
@@ -36,6 +37,10 @@ class EgressFailed(Exception):
     """A request went out, or was to, and no whole reply came. The message holds nothing of the URL or of a reply."""
 
 
+class NotSent(EgressFailed):
+    """Nothing of a request went out: there was no connection to send it on."""
+
+
 class Received(Struct, frozen=True):
     """A reply. `body` is empty where it was not asked for."""
 
@@ -63,6 +68,7 @@ class Egress:
         connect_seconds: float = CONNECT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
         max_bytes: int = MAX_BYTES,
+        reuse: bool = True,
         resolve: Resolve | None = None,
     ) -> None:
         """Prepare to send.
@@ -73,12 +79,15 @@ class Egress:
             connect_seconds: seconds until a connection stands, the name resolved and TLS agreed on.
             total_seconds: seconds until a reply is read.
             max_bytes: bytes of a reply.
+            reuse: whether a connection is used again. One that waits may be closed by the other side at the very moment
+                when a request goes out on it, and then nobody knows whether that arrived.
             resolve: finds addresses; the system's way if left out.
         """
         self.policy = policy
         self._user_agent = user_agent
         self._seconds = total_seconds
         self._max_bytes = max_bytes
+        self._idle = IDLE_CONNECTIONS if reuse else 0
         self._timeouts = {
             "connect": connect_seconds,
             "read": total_seconds,
@@ -98,9 +107,16 @@ class Egress:
 
         Raises:
             Refused: it may not go there, or a header is none; nothing was sent.
+            NotSent: there is no connection; nothing was sent.
             EgressFailed: no whole reply came; whether the request arrived is not known.
         """
         target = self.policy.check(url)
+        began = False
+
+        async def trace(step: str, facts: dict[str, Any]) -> None:
+            nonlocal began
+            began = began or step.endswith("send_request_headers.started")
+
         request = httpcore2.Request(
             method,
             httpcore2.URL(
@@ -111,13 +127,14 @@ class Egress:
             ),
             headers=self._headers(str(target.origin).partition("://")[2], headers, body),
             content=body,
-            extensions={"timeout": self._timeouts},
+            extensions={"timeout": self._timeouts, "trace": trace},
         )
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._send(request, wants_body)
         except TimeoutError:
-            raise EgressFailed(f"no whole reply within {self._seconds:g} s") from None
+            kind = EgressFailed if began else NotSent
+            raise kind(f"no whole reply within {self._seconds:g} s") from None
         except (
             httpcore2.TimeoutException,
             httpcore2.NetworkError,
@@ -125,7 +142,7 @@ class Egress:
             OSError,
         ) as error:
             # What is wrong with TLS once it stands comes as an OSError.
-            raise EgressFailed(_words(error)) from error
+            raise (EgressFailed if began else NotSent)(_words(error)) from error
 
     async def _send(self, request: httpcore2.Request, wants_body: bool) -> Received:
         reply = await (await self._opened()).handle_async_request(request)
@@ -149,7 +166,7 @@ class Egress:
             return await asyncio.shield(self._pool)
         except OSError as error:
             self._pool = None
-            raise EgressFailed("the certificates that this system trusts cannot be read") from error
+            raise NotSent("the certificates that this system trusts cannot be read") from error
 
     def _headers(self, host: str, headers: HeaderPairs, body: bytes) -> list[tuple[bytes, bytes]]:
         for name, value in headers:
@@ -165,7 +182,7 @@ class Egress:
         return httpcore2.AsyncConnectionPool(
             ssl_context=httpcore2.default_ssl_context(),
             max_connections=None,
-            max_keepalive_connections=IDLE_CONNECTIONS,
+            max_keepalive_connections=self._idle,
             keepalive_expiry=IDLE_SECONDS,
             network_backend=self._backend,
         )

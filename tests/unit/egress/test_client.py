@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from dragoman.egress import EgressPolicy, Refused
-from dragoman.egress.client import MAX_BYTES, Egress, EgressFailed, Received
+from dragoman.egress.client import MAX_BYTES, Egress, EgressFailed, NotSent, Received
 from dragoman.egress.policy import origin_of
 from tests.harness.receiver import OK, Receiver, status
 
@@ -223,6 +223,47 @@ def test_a_connection_has_less_time_than_a_request() -> None:
 
     with pytest.raises(EgressFailed, match="no connection within the time"):
         send("http://a.example/", names=slow, connect=0.2)
+
+
+async def _nobody(host: str, port: int) -> Sequence[Address]:
+    raise OSError("no such name")
+
+
+async def _slow(host: str, port: int) -> Sequence[Address]:
+    await asyncio.sleep(30)
+    return []
+
+
+@pytest.mark.parametrize("names", [_nobody, _slow, Names([]), Names(["127.9.9.9"])])
+@pytest.mark.parametrize(("total", "connect"), [(5.0, 0.2), (0.2, 5.0)])
+def test_a_request_that_has_no_connection_was_certainly_not_sent(
+    names: Callable[[str, int], Awaitable[Sequence[Address]]], total: float, connect: float
+) -> None:
+    with Receiver() as other:
+        with pytest.raises(NotSent):
+            send(other.url(host="a.example"), names=names, total=total, connect=connect)
+        assert other.connections == 0
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort\0", None])
+def test_a_request_of_which_a_byte_has_left_may_have_arrived(answer: bytes | None) -> None:
+    with Receiver(lambda one: answer) as other:
+        with pytest.raises(EgressFailed) as caught:
+            send(other.url(), total=0.5)
+        assert not isinstance(caught.value, NotSent)
+        assert len(other.got()) == 1
+
+
+def test_a_client_may_use_each_connection_once() -> None:
+    async def run(url: str) -> None:
+        client = Egress(LOOPBACK, user_agent="test/1", reuse=False)
+        for _ in range(3):
+            await client.send("POST", url, body=b"{}")
+        await client.close()
+
+    with Receiver() as other:
+        asyncio.run(run(other.url()))
+        assert (other.connections, len(other.got())) == (3, 3)
 
 
 def test_certificates_that_cannot_be_read_are_told_and_tried_again(
