@@ -29,6 +29,7 @@ from dragoman.cards.keys import KeysError
 from dragoman.cards.rotation import KeyKeeper
 from dragoman.config import Config, Server, host_and_port
 from dragoman.conformance import Conformance
+from dragoman.delegating import delegation_parts
 from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
@@ -157,6 +158,9 @@ class Service:
         def served_hosted() -> dict[str, ServedAgent]:
             return presenter.hosted(hosted, self._signing.keys)
 
+        self._delegating = delegation_parts(
+            config, data, os.environ, self._store, gate, next(iter(versions.values()))
+        )
         self._engine = EmbeddedEngine(
             [*everyone, *hosted.values()],
             self._store,
@@ -180,8 +184,13 @@ class Service:
         )
         directory = Directory(served(), versions, default_agent(config, agents))
         metrics = Metrics(versions, self._gauges, self._counters)
-        descriptions = Descriptions(gate, directory.agents, presenter.described)
-        fixed = FixedEndpoints(directory, metrics, self._unready, descriptions, self._signing.public())
+        fixed = FixedEndpoints(
+            directory,
+            metrics,
+            self._unready,
+            Descriptions(gate, directory.agents, presenter.described),
+            self._signing.public(),
+        )
         hosted_directory = Directory(served_hosted(), dict(islice(versions.items(), 1)), None)
         surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
         runs = {agent.id: agent for agent in (*directory.agents.values(), *hosted_directory.agents.values())}
@@ -214,6 +223,7 @@ class Service:
             self._admin,
             self._trail,
             KnownHosts(_hosts(config.server)),
+            self._delegating.surfaces,
         )
         self.asgi = _asgi(config, pipeline)
 
@@ -236,10 +246,16 @@ class Service:
         self._keeper = Keeper(gate, names, self._store, changed)
 
     async def start(self) -> None:
-        """Let in who may call, start the agents, take up what an earlier server left, and begin to purge."""
+        """Let in who may call, start the agents, take up what an earlier server left, and begin to purge.
+
+        Raises:
+            ConfigError: the store holds secrets that the vault has no key for.
+        """
+        self._delegating.abroad.check(await self._store.seals(), hooks=self._webhooks is not None)
         if self._verifier is not None:
             self._verifier.start()
         await self._keeper.refresh()
+        await self._delegating.delegations.start()
         await self._engine.start()
         if self._webhooks is not None:
             await self._webhooks.start()
@@ -257,7 +273,9 @@ class Service:
         """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
         for task in self._tasks:
             task.cancel()
-        await self._engine.stop_serving(0 if self.lost.is_set() else self._drain)
+        drain = 0 if self.lost.is_set() else self._drain
+        await asyncio.gather(self._engine.stop_serving(drain), self._delegating.delegations.close(drain))
+        await self._delegating.abroad.close()
         if self._verifier is not None:
             await self._verifier.close()
         if self._webhooks is not None:
@@ -305,6 +323,13 @@ class Service:
         outcomes = self._webhooks.outcomes() if self._webhooks is not None else {}
         for outcome, number in outcomes.items():
             yield "dragoman_webhook_tries", "Push notifications by outcome", {"outcome": outcome}, number
+        for outcome, number in self._delegating.delegations.outcomes().items():
+            yield (
+                "dragoman_delegations",
+                "Delegations to remote agents by outcome",
+                {"outcome": outcome},
+                number,
+            )
 
     def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
         for agent, (running, waiting) in self._engine.counts().items():

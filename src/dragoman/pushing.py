@@ -14,7 +14,7 @@ from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
 from dragoman.egress.client import Egress
 from dragoman.egress.settings import policy_of
 from dragoman.gateway.push import PushConfigurer
-from dragoman.outbound.vault import KEY_FILE, Vault, VaultError, own_key
+from dragoman.outbound.vault import VaultError, configured_vault
 from dragoman.outbound.ways import Ways
 from dragoman.outbound.webhooks import Tasks, Webhooks
 from dragoman.protocol.spec import ProtocolSpec
@@ -51,7 +51,7 @@ def push_parts(
     """
     policy = policy_of(config.outbound)
     try:
-        vault = Vault.of_text(*_vault_key(config, data, environment))
+        vault, _ = configured_vault(config.vault, data, environment)
     except VaultError as error:
         raise ConfigError(str(error)) from error
     agent = f"dragoman/{__version__}"
@@ -65,16 +65,3 @@ def push_parts(
         retry=seconds(config.outbound.retry, "outbound.retry"),
     )
     return PushParts(PushConfigurer(store, vault, ways), webhooks)
-
-
-def _vault_key(config: Config, data: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the text that holds the vault's keys, and where it stands."""
-    vault = config.vault
-    if vault.key_env:
-        return environment.get(vault.key_env, ""), f"vault.key_env: the environment variable {vault.key_env}"
-    if vault.key_file:
-        try:
-            return Path(vault.key_file).read_text(encoding="ascii"), f"vault.key_file: {vault.key_file}"
-        except (OSError, UnicodeDecodeError) as error:
-            raise VaultError(f"vault.key_file: {vault.key_file} cannot be read: {error}") from error
-    return own_key(data / KEY_FILE), str(data / KEY_FILE)

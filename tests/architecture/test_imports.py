@@ -19,6 +19,7 @@ ROOMS = [
     "conformance",
     "config",
     "configured",
+    "delegating",
     "egress",
     "engines",
     "gateway",

@@ -168,9 +168,12 @@ def errors_part() -> str:
         "Errors of the standard": (errors.A2AError,),
         "The request is wrong": (errors.RequestError,),
         "Refused before it was read as A2A": (errors.TransportError,),
-        "Approvals and administration": (
+        "Approvals, remote agents and administration": (
             errors.ApprovalNotFound,
             errors.ApprovalClosed,
+            errors.RemoteNotFound,
+            errors.DelegationNotFound,
+            errors.NotReconcilable,
             errors.EntryNotFound,
             errors.EntryConflict,
         ),

@@ -25,6 +25,12 @@ _CHANGES = frozenset(
         "DecideApproval",
         "ResumeRun",
         "Administer",
+        "RegisterRemote",
+        "ChangeRemote",
+        "RemoveRemote",
+        "DiscoverRemote",
+        "Delegate",
+        "ReconcileDelegation",
     ]
 )
 _AFTERWARDS = (InvalidAgentResponse, Unavailable, InternalError)

@@ -9,7 +9,7 @@ the tree is logged with its cause and answered without it.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Protocol
@@ -53,6 +53,8 @@ from dragoman.telemetry.metrics import Metrics
 
 _LOG = logging.getLogger("dragoman.pipeline")
 _AGENTS = "/agents/"
+_MEMBERS = "/v1/a2a/"
+"""Where the surfaces stand that belong to a tenant beside agents."""
 
 
 class Surface(Protocol):
@@ -83,6 +85,7 @@ class Pipeline:
         admin: Surface | None = None,
         audit: Audit | None = None,
         hosts: KnownHosts | None = None,
+        members: Sequence[Surface] = (),
     ) -> None:
         self._gateway = gateway
         self._hosted = hosted
@@ -90,6 +93,7 @@ class Pipeline:
         self._admin = admin
         self._audit = audit
         self._hosts = hosts
+        self._members = members
         self._directory = directory
         self._gate = gate
         self._fixed = fixed
@@ -152,6 +156,9 @@ class Pipeline:
 
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path
+        member = await self._of_members(exchange) if path.startswith(_MEMBERS) else None
+        if member is not None:
+            return member
         if self._hosted is not None and path.startswith(HOSTED):
             self._check_host(exchange)
             asked = await self._hosted.serve(exchange)
@@ -190,6 +197,14 @@ class Pipeline:
             principal = await self._identify(exchange, agent_id)
             decoded = await self._http.decode(exchange, agent_id, rest, version, dialect, principal)
         return await self._perform(exchange, decoded, principal)
+
+    async def _of_members(self, exchange: Exchange) -> Reply | None:
+        self._check_host(exchange)
+        for surface in self._members:
+            reply = await surface.serve(exchange)
+            if reply is not None:
+                return reply
+        return None
 
     def _is_card(self, agent_id: str, path: str, dialect: HttpDialect) -> bool:
         """Tell whether the card that everybody may have stands at a path.

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.model import Scope
 
@@ -29,6 +29,10 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     outcome: str = OK
     detail: str = ""
     times: int = 1
+
+    def on(self, target: str, *, outcome: str = OK, detail: str = "") -> "AuditEntry":
+        """Return the entry with what it was done to, and what came of it."""
+        return structs.replace(self, target=target, outcome=outcome, detail=detail)
 
 
 class AuditRow(Struct, frozen=True):

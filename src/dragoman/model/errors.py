@@ -33,6 +33,9 @@
     │   └── Unavailable
     ├── ApprovalNotFound
     ├── ApprovalClosed                      decided before, or nobody waits for it any more
+    ├── RemoteNotFound                      no such remote agent of the tenant
+    ├── DelegationNotFound
+    ├── NotReconcilable                     there is nothing to ask the remote agent by
     ├── EntryNotFound                       no such tenant, principal, token …
     ├── EntryConflict                       what is there forbids the change
     ├── ResultTooLarge                      of a result that is bounded
@@ -322,6 +325,30 @@ class ApprovalClosed(DragomanError):
     """The approval was decided before, or nobody waits for it any more, or it is not what was shown."""
 
     reason = "APPROVAL_CLOSED"
+
+
+class RemoteNotFound(DragomanError):
+    """There is no such remote agent, or it is another tenant's: the two are never told apart."""
+
+    reason = "REMOTE_NOT_FOUND"
+
+    def __init__(self, remote: str) -> None:
+        super().__init__("Remote agent not found", metadata={"agentId": remote[:128]})
+
+
+class DelegationNotFound(DragomanError):
+    """There is no such delegation, or it is not the caller's: the two are never told apart."""
+
+    reason = "DELEGATION_NOT_FOUND"
+
+    def __init__(self, delegation_id: str) -> None:
+        super().__init__("Delegation not found", metadata={"delegationId": delegation_id[:128]})
+
+
+class NotReconcilable(DragomanError):
+    """The remote agent cannot be asked what became of a delegation: there is nothing to ask by, or nobody to ask."""
+
+    reason = "NOT_RECONCILABLE"
 
 
 class EntryNotFound(DragomanError):

@@ -8,11 +8,14 @@ import base64
 import binascii
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from dragoman.gateway.remotes import SEAL_BYTES, Seal
+from dragoman.outbound.settings import VaultTable
 
 KEY_BYTES = 32
 KEY_FILE = "vault.key"
@@ -57,6 +60,10 @@ class Vault:
             raise VaultError(f"{place} holds no key; make one with: openssl rand -base64 {KEY_BYTES}")
         return cls(keys)
 
+    def has_key_of(self, sealed: bytes) -> bool:
+        """Tell whether a key of this vault has sealed a secret, by its first `SEAL_BYTES`."""
+        return sealed[:1] == _FORM and sealed[1:SEAL_BYTES] in self._keys
+
     def seal(self, secret: bytes, tenant: str, origin: str) -> bytes:
         """See `Sealer.seal`."""
         nonce = os.urandom(_NONCE_BYTES)
@@ -77,6 +84,47 @@ class Vault:
             return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], head + _bound(tenant, origin))
         except (InvalidTag, ValueError):
             raise VaultError("the secret was changed, or is another tenant's or another origin's") from None
+
+
+def configured_vault(table: VaultTable, data: Path, environment: Mapping[str, str]) -> tuple[Vault, str]:
+    """Return the vault with the keys that the configuration names, and where these stand.
+
+    Args:
+        table: the configuration.
+        data: the data folder; a key is made there if the configuration names no place.
+        environment: where the key may be.
+
+    Raises:
+        VaultError: the keys cannot be had.
+    """
+    if table.key_env:
+        text, place = (
+            environment.get(table.key_env, ""),
+            f"vault.key_env: the environment variable {table.key_env}",
+        )
+    elif table.key_file:
+        place = f"vault.key_file: {table.key_file}"
+        try:
+            text = Path(table.key_file).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            raise VaultError(f"{place} cannot be read: {error}") from error
+    else:
+        text, place = own_key(data / KEY_FILE), str(data / KEY_FILE)
+    return Vault.of_text(text, place), place
+
+
+def check_seals(vault: Vault, place: str, seals: Iterable[Seal]) -> None:
+    """Make sure that a vault has the keys of secrets that are needed yet; `place` is where its keys stand.
+
+    Raises:
+        VaultError: it has not.
+    """
+    for seal in seals:
+        if not vault.has_key_of(seal.head):
+            raise VaultError(
+                f"{place}: the secrets of {seal.number} {seal.what} in the store were sealed with another key. Write "
+                "that one behind the one that is there, with a space or a line break between"
+            )
 
 
 def own_key(file: Path) -> str:

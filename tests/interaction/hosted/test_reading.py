@@ -229,7 +229,8 @@ def test_other_paths_are_not_there(alice: Hosted, path: str, method: str) -> Non
         reply = alice.api(
             method, f"{BASE.removeprefix('/v1/a2a')}/{agent}{path}", {} if method == "POST" else None
         )
-        assert reply.status == 404, (agent, reply)
+        # The base itself is a path of the registry of remote agents, which has none of these and takes no POST.
+        assert reply.status == (405 if (path, method) == ("", "POST") else 404), (agent, reply)
 
 
 @covers("rpc.endpoint")

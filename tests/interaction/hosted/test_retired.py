@@ -36,7 +36,6 @@ OTHERS = [
     ("POST", "/.well-known/agent.json"),
     ("GET", "/.well-known/agent-card.json"),
     ("DELETE", "/tasks/t-1"),
-    ("GET", "/tasks"),
     ("GET", "/tasks/"),
     ("GET", "/SendMessage"),
     ("POST", "/SubscribeToTask"),

@@ -11,9 +11,10 @@ from typing import TypeVar
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.hooks import Hook, HookState
 from dragoman.gateway.ports import Purged
+from dragoman.gateway.remotes import Remote, Seal
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.errors import Unavailable
-from dragoman.stores.sqlite import commands, hooks, purge, queries
+from dragoman.stores.sqlite import commands, hooks, purge, queries, remotes
 from dragoman.stores.sqlite.connection import StoreError, explain, open_reader, open_writer
 from dragoman.stores.sqlite.migrating import check_schema
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
@@ -132,6 +133,37 @@ class Operator:
             StoreError: the store has another schema.
         """
         return self._write(lambda tx: hooks.redeliver(tx, hook, audit))
+
+    def remotes(self, tenant: str, after: str, limit: int) -> Sequence[Remote]:
+        """Return registrations of a tenant, oldest first, after the one with the id `after`.
+
+        Raises:
+            StoreError: the store has another schema.
+        """
+        check_schema(self._reader, self._path)
+        return remotes.page(self._reader, tenant, after, limit)
+
+    def seals(self) -> Sequence[Seal]:
+        """See `RemoteStore.seals`."""
+        return remotes.seals(self._reader)
+
+    def add_remote(self, remote: Remote, audit: AuditEntry | None = None) -> Remote:
+        """Keep a registration, and return it as it is kept.
+
+        Raises:
+            QuotaExceeded, Unavailable.
+            StoreError: the store has another schema.
+        """
+        return self._write(lambda tx: remotes.add(tx, remote, audit))
+
+    def remove_remote(self, remote: Remote, audit: AuditEntry | None = None) -> None:
+        """Remove a registration.
+
+        Raises:
+            RemoteNotFound, Unavailable.
+            StoreError: the store has another schema.
+        """
+        self._write(lambda tx: remotes.remove(tx, remote.tenant, remote.id, audit))
 
     def close(self) -> None:
         """Close the file."""

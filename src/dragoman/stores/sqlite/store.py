@@ -24,6 +24,7 @@ from dragoman.gateway.ports import (
     LostRun,
     Purged,
 )
+from dragoman.gateway.remotes import Delegation, Outcome, Remote, RemoteChange, Seal
 from dragoman.gateway.tenants import Book, Kept
 from dragoman.model import (
     Approval,
@@ -48,6 +49,7 @@ from dragoman.stores.sqlite import (
     parking,
     purge,
     queries,
+    remotes,
     runs,
 )
 from dragoman.stores.sqlite.connection import (
@@ -79,7 +81,7 @@ CommitListener = Callable[[Commit], None]
 
 
 class SqliteStore:
-    """Implements `TaskStore`, `HookStore`, `TenantStore` and `RunStore` (see `gateway`) on one SQLite file."""
+    """Implements `TaskStore`, `HookStore`, `RemoteStore`, `TenantStore` and `RunStore` (see `gateway`) on one file."""
 
     def __init__(
         self,
@@ -380,6 +382,71 @@ class SqliteStore:
         """See `HookStore.not_told`."""
         noted: bool = await self._writer.run(lambda tx: hooks.not_told(tx, hook, tries, error, wait))
         return noted
+
+    async def add_remote(self, remote: Remote, *, audit: AuditEntry | None = None) -> Remote:
+        """See `RemoteStore.add_remote`."""
+        kept: Remote = await self._writer.run(lambda tx: remotes.add(tx, remote, audit))
+        return kept
+
+    async def remotes(self, tenant: str, *, after: str, limit: int) -> Sequence[Remote]:
+        """See `RemoteStore.remotes`."""
+        return self._read(lambda db: remotes.page(db, tenant, after, limit))
+
+    async def remote(self, tenant: str, remote_id: str) -> Remote:
+        """See `RemoteStore.remote`."""
+        return self._read(lambda db: remotes.find(db, tenant, remote_id))
+
+    async def remotes_named(self, tenant: str, name: str) -> Sequence[Remote]:
+        """See `RemoteStore.remotes_named`."""
+        return self._read(lambda db: remotes.named(db, tenant, name))
+
+    async def change_remote(
+        self, tenant: str, remote_id: str, change: RemoteChange, *, audit: AuditEntry | None = None
+    ) -> Remote:
+        """See `RemoteStore.change_remote`."""
+        kept: Remote = await self._writer.run(lambda tx: remotes.change(tx, tenant, remote_id, change, audit))
+        return kept
+
+    async def remove_remote(self, tenant: str, remote_id: str, *, audit: AuditEntry | None = None) -> None:
+        """See `RemoteStore.remove_remote`."""
+        await self._writer.run(lambda tx: remotes.remove(tx, tenant, remote_id, audit))
+
+    async def begin_delegation(
+        self, delegation: Delegation, *, audit: AuditEntry | None = None
+    ) -> tuple[Delegation, Remote | None]:
+        """See `RemoteStore.begin_delegation`."""
+        begun: tuple[Delegation, Remote | None] = await self._writer.run(
+            lambda tx: remotes.begin(tx, delegation, audit)
+        )
+        return begun
+
+    async def settle_delegation(
+        self, delegation: Delegation, outcome: Outcome, *, audit: AuditEntry | None = None
+    ) -> Delegation:
+        """See `RemoteStore.settle_delegation`."""
+        settled: Delegation = await self._writer.run(
+            lambda tx: remotes.settle(tx, delegation, outcome, audit)
+        )
+        return settled
+
+    async def delegation(self, tenant: str, principal: str, delegation_id: str) -> Delegation:
+        """See `RemoteStore.delegation`."""
+        return self._read(lambda db: remotes.find_delegation(db, tenant, principal, delegation_id))
+
+    async def delegation_of(self, tenant: str, principal: str, task_id: str) -> Delegation | None:
+        """See `RemoteStore.delegation_of`."""
+        return self._read(lambda db: remotes.known_as(db, tenant, principal, task_id))
+
+    async def abandon_delegations(self) -> int:
+        """See `RemoteStore.abandon_delegations`."""
+        if not self._read(remotes.under_way):
+            return 0
+        number: int = await self._writer.run(remotes.abandon)
+        return number
+
+    async def seals(self) -> Sequence[Seal]:
+        """See `RemoteStore.seals`."""
+        return self._read(remotes.seals)
 
     async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
         """See `RunStore.runs`."""
