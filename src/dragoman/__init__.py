@@ -3,7 +3,7 @@
 The names below are all that an agent author needs; everything else is internal.
 """
 
-from dragoman.agents import Agent, BlockingRun, Run, Skill
+from dragoman.agents import Agent, BlockingRun, Called, Run, Skill
 from dragoman.model import Artifact, DataPart, Extension, Message, Part, RawPart, TextPart, UrlPart
 from dragoman.model.payload import unpack
 
@@ -13,6 +13,7 @@ __all__ = [
     "Agent",
     "Artifact",
     "BlockingRun",
+    "Called",
     "DataPart",
     "Extension",
     "Message",

@@ -167,6 +167,7 @@ class Service:
             max_runs=config.engine.max_runs,
             sweep=seconds(config.engine.sweep, "engine.sweep"),
             new_loop=uvloop.new_event_loop,
+            calls=self._delegating.calls,
         )
         self._store.on_commit(self._committed)
         sending = None

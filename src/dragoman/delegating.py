@@ -4,6 +4,7 @@ The HTTP client costs memory and time at import, so it is made when something is
 when a secret is sealed or opened, or when the store holds some.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from dragoman.bindings.remotes import Outside, RemoteSurface
 from dragoman.config import Config
 from dragoman.egress import EgressPolicy
 from dragoman.egress.settings import policy_of
+from dragoman.gateway.calls import Calls
 from dragoman.gateway.delegate import Delegations, Sender
 from dragoman.gateway.remotes import Outcome, Remote, RemoteStore, Seal
 from dragoman.model import Message
@@ -127,10 +129,11 @@ class Abroad(Sender, Outside):
 
 
 class DelegationParts(Struct, frozen=True):
-    """What delegates, and what serves it."""
+    """What delegates, for callers and for handlers, and what serves it."""
 
     abroad: Abroad
     delegations: Delegations
+    calls: Calls
     surfaces: tuple[RemoteSurface, DelegationSurface]
 
 
@@ -154,8 +157,15 @@ def delegation_parts(
     """
     abroad, membership = Abroad(config, data, environment), Membership(gate)
     delegations = Delegations(store, abroad)
+    calls = Calls(
+        delegations,
+        store,
+        asyncio.get_running_loop(),
+        is_member=membership.is_member,
+        audited=lambda: not gate.is_open,
+    )
     surfaces = (
         RemoteSurface(store, membership, abroad),
         DelegationSurface(delegations, membership, newest),
     )
-    return DelegationParts(abroad, delegations, surfaces)
+    return DelegationParts(abroad, delegations, calls, surfaces)

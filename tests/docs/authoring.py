@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dragoman.agents import agent, run
+from dragoman.agents import agent, called, run
 from dragoman.model import card, message
 
 _BLOCK = re.compile(r"^(Args|Raises|Attributes):$", re.MULTILINE)
@@ -25,6 +25,7 @@ def agents_part() -> str:
         *(_member(run.Run, name) for name in _acts()),
         _heading(run.BlockingRun),
         _blocking(),
+        _struct(called.Called),
         *(_struct(kind) for kind in (card.Skill, card.Provider, card.Extension)),
         *(_struct(kind) for kind in (message.TextPart, message.RawPart, message.UrlPart, message.DataPart)),
         *(_struct(kind) for kind in (message.Artifact, message.Message)),

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.durability.delegating import AGENTS, OPENED
 from tests.durability.ledger import LedgerServer
+from tests.harness.rogue import Rogue
+from tests.harness.server import ServerProcess
 
 
 @pytest.fixture
@@ -24,6 +27,23 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerServer]
     """A server with the ledger agents for tests that only call it, one after the other."""
     with LedgerServer(tmp_path_factory.mktemp("standing") / "data") as place:
         yield place
+
+
+@pytest.fixture
+def delegating(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server without tenants whose agents call remote ones; not started yet."""
+    config = tmp_path / "dragoman.toml"
+    config.write_text(OPENED, encoding="utf-8")
+    made = ServerProcess(tmp_path / "data", agents=[AGENTS], config=config)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other() -> Iterator[Rogue]:
+    """A remote agent."""
+    with Rogue() as listening:
+        yield listening
 
 
 @pytest.hookimpl(tryfirst=True)

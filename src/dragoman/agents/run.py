@@ -12,7 +12,8 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from dragoman.agents.outcome import as_artifact, as_message
+from dragoman.agents.called import Called, as_called
+from dragoman.agents.outcome import as_artifact, as_message, as_parts
 from dragoman.gateway.execute import Execution
 from dragoman.gateway.ports import ApprovalRequest
 from dragoman.model import (
@@ -20,6 +21,7 @@ from dragoman.model import (
     ArtifactChunk,
     Message,
     Part,
+    Role,
     StatusChange,
     TaskState,
 )
@@ -239,6 +241,24 @@ class Run(_Facts):
         point = name or approval_digest(action, shown)[:16]
         return await self._execution.approve(point, question, request)
 
+    async def call(self, remote: str, message: Content | Message) -> Called:
+        """Delegate to a remote agent that the run's tenant has registered, and return what became of it.
+
+        `remote` is its id, or its name if no other one has that. The message is sent once for this run, whatever
+        happens: a later attempt gets what is known of it, asks the remote agent by its task's id, or is told
+        `unknown`. A remote task is followed until it has ended, or waits for somebody. A later attempt must say the
+        same to the same: a run that does not is ended.
+
+        Raises:
+            IllegalChange: the run has ended, or this is inside of a step.
+            ValueError, TypeError: the message has no JSON form.
+        """
+        said = message
+        if not isinstance(said, Message):
+            said = Message(message_id="", role=Role.USER, parts=as_parts(message))
+        name = hashlib.sha256(msgspec.json.encode([remote, said.parts])).hexdigest()[:16]
+        return as_called(await self._execution.call(name, remote, said))
+
     async def use_source(self, source: str) -> None:
         """Record that what this run gives from now on comes from a source of data as well (evidence).
 
@@ -363,6 +383,10 @@ class BlockingRun(_Facts):
     def approve(self, action: str, details: Any = None, *, name: str = "") -> Decision:
         """See `Run.approve`."""
         return self._await(self._run.approve(action, details, name=name))
+
+    def call(self, remote: str, message: Content | Message) -> Called:
+        """See `Run.call`."""
+        return self._await(self._run.call(remote, message))
 
     def use_source(self, source: str) -> None:
         """See `Run.use_source`."""

@@ -15,6 +15,7 @@ from dragoman.engines.places import Places
 from dragoman.engines.waiting import WaitingRuns
 from dragoman.gateway.execute import AgentRuntime, Execution, execute
 from dragoman.gateway.ports import Lease, RunRef, TaskStore
+from dragoman.gateway.remotes import RemoteCalls
 from dragoman.model.errors import Unavailable
 
 _LOG = logging.getLogger("dragoman.engine")
@@ -57,10 +58,12 @@ class AgentLoop:
         loop: asyncio.AbstractEventLoop,
         places: Places,
         variants: Iterable[AgentRuntime] = (),
+        calls: RemoteCalls | None = None,
     ) -> None:
         self._agent = agent
         self._by_id = {one.id: one for one in (agent, *variants)}
         self._store = store
+        self._calls = calls
         self._loop = loop
         self._places = places
         self._waiting = WaitingRuns()
@@ -212,7 +215,7 @@ class AgentLoop:
             waited = run.lease.task_id in self._noted
             self._noted.discard(run.lease.task_id)
             agent = self._by_id[run.scope.agent]
-            execution = Execution(self._store, run, agent.settings, waited=waited)
+            execution = Execution(self._store, run, agent.settings, waited=waited, calls=self._calls)
             task = self._loop.create_task(execute(execution, agent.run))
             entry = self._running[run.lease.task_id] = _Entry(task, execution)
             execution.on_parked = self._parked

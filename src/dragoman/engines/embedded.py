@@ -11,6 +11,7 @@ from dragoman.engines.agent_loop import AgentLoop
 from dragoman.engines.places import Places
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Lease, LostRun, RunRef, TaskStore
+from dragoman.gateway.remotes import RemoteCalls
 from dragoman.model import Scope, TaskState
 
 _LOG = logging.getLogger("dragoman.engine")
@@ -35,6 +36,7 @@ class EmbeddedEngine:
         max_runs: int,
         sweep: float,
         new_loop: Callable[[], asyncio.AbstractEventLoop],
+        calls: RemoteCalls | None = None,
     ) -> None:
         """Prepare the engine.
 
@@ -44,6 +46,7 @@ class EmbeddedEngine:
             max_runs: how many runs go on at once, in all agents together.
             sweep: seconds between two looks for runs that are past their deadline or were left lying.
             new_loop: makes an event loop for an agent.
+            calls: reaches remote agents for handlers; without it none can be called.
         """
         self._agents = {agent.id: agent for agent in agents}
         self._store = store
@@ -57,6 +60,7 @@ class EmbeddedEngine:
                 new_loop(),
                 self._places,
                 [one for one in every if one.home == agent.id and one is not agent],
+                calls,
             )
             for agent in every
             if agent.home == agent.id

@@ -14,13 +14,14 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-from msgspec import structs
+from msgspec import Raw, structs
 
 from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
 from dragoman.gateway.ports import AgentSettings, ApprovalRequest, JournalEntry, RunRef, TaskStore
+from dragoman.gateway.remotes import Outcome, RemoteCalls
 from dragoman.gateway.result import Gathered, ResultRefused, check_words
 from dragoman.model import ArtifactChunk, Change, Decision, Message, Reply, StatusChange, TaskState, Used
-from dragoman.model.errors import Fenced, IllegalChange, Unavailable
+from dragoman.model.errors import Fenced, IllegalChange, MessageIdConflict, Unavailable
 from dragoman.model.ids import new_id
 from dragoman.model.lifecycle import advance
 from dragoman.model.payload import ABSENT, pack, unpack
@@ -55,9 +56,15 @@ class Execution:
     """
 
     def __init__(
-        self, store: TaskStore, ref: RunRef, settings: AgentSettings, *, waited: bool = False
+        self,
+        store: TaskStore,
+        ref: RunRef,
+        settings: AgentSettings,
+        *,
+        waited: bool = False,
+        calls: RemoteCalls | None = None,
     ) -> None:
-        """Prepare an attempt; `waited` if the run was noted as waiting for room."""
+        """Prepare an attempt; `waited` if the run was noted as waiting for room. `calls` reaches remote agents."""
         self.ref = ref
         self.state = ref.state
         self.cancelled = threading.Event()
@@ -67,6 +74,7 @@ class Execution:
         self._store = store
         self._settings = settings
         self._waited = waited
+        self._calls = calls
         self._shown = ref.visible
         self._artifacts = 0
         self._journal = Journal()
@@ -206,6 +214,35 @@ class Execution:
         )
         await self._persist(lambda: self._store.record(self.ref.lease, entry))
         return entry
+
+    async def call(self, name: str, remote: str, message: Message) -> Outcome:
+        """Return what became of the handler's next point, at which it delegates to a remote agent, once.
+
+        Raises:
+            JournalMismatch: as `recall`, or an earlier attempt delegated something else there.
+            IllegalChange, Fenced, Parked: as `act`.
+        """
+        await self.flush()
+        point, calls = self.recall("call", name), self._calls
+        if point.known is not None:
+            return msgspec.json.decode(point.known.result, type=Outcome)
+        if calls is None:
+            raise IllegalChange("no remote agent can be called from here")
+        try:
+            outcome = await self._persist(lambda: calls.call(self.ref, point.ordinal, remote, message))
+        except MessageIdConflict:
+            raise self._journal.mismatched(
+                f"point {point.ordinal} was a call that said something else, and may have been carried out"
+            ) from None
+        entry = JournalEntry(
+            ordinal=point.ordinal,
+            kind=point.kind,
+            name=point.name,
+            acts=point.acts,
+            result=Raw(msgspec.json.encode(outcome)),
+        )
+        await self._persist(lambda: self._store.record(self.ref.lease, entry))
+        return outcome
 
     async def ask(self, kind: str, name: str, question: StatusChange) -> Message:
         """Return what the caller answered to the handler's next point, which moves the task to a state that waits.

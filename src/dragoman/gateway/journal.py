@@ -79,7 +79,7 @@ class Journal:
         self._points += 1
         known = self._entries.get(self._points)
         if known is not None and (known.kind, known.name, known.acts) != (kind, name, self._acts):
-            raise self._mismatched(
+            raise self.mismatched(
                 f"point {self._points} of the journal is {known.kind} {known.name!r} after {known.acts} acts, "
                 f"but the handler now does {kind} {name!r} after {self._acts}"
             )
@@ -92,7 +92,7 @@ class Journal:
             JournalMismatch: it went further when it was entered before.
         """
         if self._points < len(self._entries):
-            raise self._mismatched(
+            raise self.mismatched(
                 f"the handler now ends after {self._points} points, but the journal has {len(self._entries)}"
             )
 
@@ -117,6 +117,7 @@ class Journal:
         finally:
             _PERFORMING.reset(token)
 
-    def _mismatched(self, how: str) -> JournalMismatch:
+    def mismatched(self, how: str) -> JournalMismatch:
+        """Return what to raise of a handler that has left the way that the journal tells of; it stays."""
         self.mismatch = JournalMismatch(how)
         return self.mismatch

@@ -7,7 +7,9 @@ from typing import Protocol
 from msgspec import Raw, Struct
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.ports import RunRef
 from dragoman.gateway.push import Sealer
+from dragoman.model import Message
 from dragoman.model.errors import InvalidParams
 from dragoman.model.ids import new_id
 from dragoman.model.payload import ABSENT
@@ -209,6 +211,22 @@ class RemoteStore(Protocol):
 
     async def add_to_audit(self, entries: Sequence[AuditEntry]) -> None:
         """See `TenantStore.add_to_audit`."""
+        ...
+
+
+class RemoteCalls(Protocol):
+    """Calls remote agents for handlers (see `gateway.calls`)."""
+
+    async def call(self, run: RunRef, ordinal: int, remote: str, message: Message) -> Outcome:
+        """Delegate for a run, as the point of its journal with this number, and return what became of it.
+
+        Once for each point, whichever attempt of the run asks, and from whichever loop. `remote` is the id or the name
+        of an agent that the run's tenant has registered. A remote task is followed until it has ended or waits.
+
+        Raises:
+            MessageIdConflict: an earlier attempt said something else there.
+            Unavailable: the store cannot do its work just now.
+        """
         ...
 
 

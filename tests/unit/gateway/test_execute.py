@@ -16,6 +16,7 @@ from tests.unit.gateway.attempt import begun
 from tests.unit.gateway.scripted import chunk, play, spoken, status
 
 WORKING, COMPLETED, FAILED = TaskState.WORKING, TaskState.COMPLETED, TaskState.FAILED
+SAID = Message(message_id="", role=Role.USER, parts=(TextPart(text="Hello"),))
 
 
 async def step(execution: Execution, name: str, perform: Callable[[], Awaitable[Any]]) -> Any:
@@ -266,3 +267,14 @@ def test_every_attempt_that_does_the_same_has_the_same_ids_for_its_artifacts() -
         assert len({*ids, other.execution.next_artifact_id()}) == 4
 
     play(scenario())
+
+
+def test_no_remote_agent_is_called_from_inside_of_a_step_or_where_none_can_be() -> None:
+    async def scenario() -> None:
+        execution = (await begun()).execution
+        with pytest.raises(IllegalChange, match="no remote agent can be called"):
+            await execution.call("c", "helper", SAID)
+        with execution.performing(), pytest.raises(IllegalChange, match="inside of a step"):
+            await execution.call("c", "helper", SAID)
+
+    asyncio.run(scenario())
