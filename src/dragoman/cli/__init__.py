@@ -12,8 +12,10 @@ from dragoman.cli import (
     card,
     check,
     conformance,
+    delegate,
     keys,
     migrate,
+    remotes,
     send,
     serve,
     tasks,
@@ -36,10 +38,12 @@ app.command("agents")(agents.agents)
 app.command("send")(send.send)
 app.command("card")(card.card)
 app.command("backup")(backup.backup)
+app.command("delegate")(delegate.delegate)
 app.command("conformance")(conformance.conformance)
 app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(migrate.app, name="migrate")
+app.add_typer(remotes.app, name="remotes")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(tenant.app, name="tenant")
