@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -274,8 +275,10 @@ class Service:
         """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
         for task in self._tasks:
             task.cancel()
-        drain = 0 if self.lost.is_set() else self._drain
-        await asyncio.gather(self._engine.stop_serving(drain), self._delegating.delegations.close(drain))
+        began, drain = time.monotonic(), 0 if self.lost.is_set() else self._drain
+        await self._engine.stop_serving(drain)
+        # After the handlers, which may delegate to their end.
+        await self._delegating.delegations.close(max(0.0, drain - (time.monotonic() - began)))
         await self._delegating.abroad.close()
         if self._verifier is not None:
             await self._verifier.close()

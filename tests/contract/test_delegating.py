@@ -174,6 +174,22 @@ async def test_one_that_nobody_sends_any_more_is_unknown_also_without_a_restart(
     assert (found.outcome.status, len(sender.sent)) == (UNKNOWN, 1)
 
 
+async def test_a_server_that_stops_takes_nothing_more_and_waits_for_what_is_under_way(store: Any) -> None:
+    to, sender = await store.add_remote(remote()), Scripted()
+    sender.gate.clear()
+    delegations = Delegations(store, sender)
+    under_way = asyncio.create_task(delegations.delegate(errand(to)))
+    await eventually(lambda: sender.sent, what="it is sent")
+    closing = asyncio.create_task(delegations.close(5))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="stopping"):
+        await delegations.delegate(errand(to, "another"))
+    sender.gate.set()
+    await closing
+    assert (await under_way)[0].outcome.status == "working"
+    assert await store.delegation_of("acme", "alice", "another") is None
+
+
 async def test_an_outcome_is_recorded_as_soon_as_the_store_can(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,23 @@ async def test_what_is_removed_is_gone_and_what_was_delegated_stays(store: Any) 
     assert await store.delegation("acme", "alice", found.id) == found
 
 
+async def test_a_tenant_that_is_removed_takes_its_registrations_along(store: Any) -> None:
+    kept, theirs = (
+        await store.add_remote(remote(sealed=b"old")),
+        await store.add_remote(remote(tenant="beta")),
+    )
+    await store.begin_delegation(delegation(kept))
+    await store.administer(lambda book: book.add_tenant("acme"))
+    assert await store.consult(lambda book: book.has_tasks("acme", "alice"))
+    assert not await store.consult(lambda book: book.has_tasks("acme", "bob"))
+    await store.administer(lambda book: book.remove_tenant("acme"))
+    assert await store.remotes("acme", after="", limit=10) == []
+    assert await store.remotes("beta", after="", limit=10) == [theirs]
+    assert await store.consult(lambda book: book.has_tasks("acme")), (
+        "who comes next would see what was delegated"
+    )
+
+
 # --------------------------------------------------------------------------------------------------------- delegations
 
 

@@ -19,13 +19,16 @@ from dragoman.bindings.hosted import BODY_LIMIT as HOSTED_BODY
 from dragoman.cards.serve import MAX_AGE
 from dragoman.configured import MAX_OUTPUT
 from dragoman.egress.addresses import GLOBAL_V6, SPECIAL_V4, SPECIAL_V6
-from dragoman.egress.client import CONNECT_SECONDS, TOTAL_SECONDS
+from dragoman.egress.client import CONNECT_SECONDS, MAX_BYTES, TOTAL_SECONDS
 from dragoman.engines.agent_loop import GRACE
 from dragoman.engines.embedded import SHOW_AFTER
 from dragoman.gateway import observe
+from dragoman.gateway.delegate import MOST_OF_TENANT, MOST_UNDER_WAY
 from dragoman.gateway.extensions import SHIPPED
 from dragoman.gateway.policy import HOSTED
 from dragoman.gateway.query import HISTORY, MAX_HISTORY
+from dragoman.gateway.remotes import LONGEST_TOKEN as LONGEST_BEARER
+from dragoman.gateway.remotes import MOST_REMOTES
 from dragoman.gateway.send import WINDOW
 from dragoman.gateway.subscribe import HEARTBEAT
 from dragoman.model import errors
@@ -308,6 +311,7 @@ def limits_part() -> str:
             "429 `QUOTA_EXCEEDED`",
         ],
         *_push_limits(),
+        *_delegation_limits(),
         *_hosted_limits(),
         ["idle HTTP connection", f"{KEEP_ALIVE_SECONDS} seconds", "", "it is closed"],
         ["card kept by a client", f"{MAX_AGE} seconds", "", ""],
@@ -356,6 +360,17 @@ def ranges_part() -> str:
         ["range", "what it is"],
         [*rows, [f"outside of `{GLOBAL_V6}`", "IPv6 that was never given out for the public internet"]],
     )
+
+
+def _delegation_limits() -> list[list[str]]:
+    """Return the limits of remote agents and of what is delegated to them."""
+    at_once = f"{MOST_OF_TENANT} of a tenant, {MOST_UNDER_WAY} of everybody"
+    return [
+        ["remote agents of a tenant", f"{MOST_REMOTES:,}", "", "429 `QUOTA_EXCEEDED`"],
+        ["bearer token of a remote agent", f"{LONGEST_BEARER:,} characters", "", "400 `INVALID_PARAMS`"],
+        ["delegations that are sent at a time", at_once, "", "429 `QUOTA_EXCEEDED`"],
+        ["answer of a remote agent", f"{TOTAL_SECONDS:g} seconds, {size(MAX_BYTES)}", "", "`unknown`"],
+    ]
 
 
 def _hosted_limits() -> list[list[str]]:

@@ -24,7 +24,7 @@ sys.argv[0] = "dragoman"
 words = sys.argv[1:]
 if words[:1] in (["send"], ["card"]) and len(words) > 1 and "://" not in words[1] and not words[1].startswith("-"):
     sys.argv[2] = {url!r} + "/agents/" + words[1]
-if words[:1] == ["approvals"] and "--help" not in words:
+if words[:1] in (["approvals"], ["delegate"]) and "--help" not in words:
     sys.argv += ["--url", {url!r}]
 from dragoman.cli import main
 main()

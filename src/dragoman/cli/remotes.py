@@ -160,11 +160,15 @@ def _show(found: dict[str, Any]) -> None:
     for name, value in facts.items():
         print(f"{name}\t{tame(value)}")
     print()
-    interfaces = [
-        {"a2a": tame(one["version"]), "binding": tame(one["binding"]), "url": tame(one["url"])}
-        for one in found["interfaces"]
-    ]
-    print_table(interfaces, empty="no interfaces")
+    # A card for callers of both generations names some of them twice.
+    interfaces = dict.fromkeys((one["version"], one["binding"], one["url"]) for one in found["interfaces"])
+    print_table(
+        [
+            {"a2a": tame(version), "binding": tame(binding), "url": tame(url)}
+            for version, binding, url in interfaces
+        ],
+        empty="no interfaces",
+    )
     if found["findings"]:
         print()
         print_table(

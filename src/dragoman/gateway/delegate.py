@@ -90,13 +90,18 @@ class Delegations:
         self._sender = sender
         self._under_way: dict[tuple[str, str, str], tuple[bytes, asyncio.Task[tuple[Delegation, bool]]]] = {}
         self._outcomes = {"failed": 0, "unknown": 0, "answered": 0}
+        self._closed = False
 
     async def start(self) -> None:
         """Have what an earlier server was sending when it ended be `UNKNOWN`."""
         await self._store.abandon_delegations()
 
     async def close(self, seconds: float) -> None:
-        """Wait for what is under way, up to so many seconds; what is left then is `UNKNOWN` to the next server."""
+        """Take nothing more, and wait for what is under way, up to so many seconds.
+
+        What is left then is `UNKNOWN` to the next server.
+        """
+        self._closed = True
         tasks = [task for _, task in self._under_way.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -117,7 +122,7 @@ class Delegations:
             RemoteNotFound: the tenant has no such agent.
             MessageIdConflict: the task id was used for something else.
             QuotaExceeded: too many are under way; nothing was recorded.
-            Unavailable: the store cannot do its work.
+            Unavailable: the store cannot do its work, or the server stops.
         """
         key, wanted = (errand.tenant, errand.principal, errand.task_id), errand.digest
         while key in self._under_way:
@@ -169,6 +174,8 @@ class Delegations:
         return await self._store.settle_delegation(found, outcome, audit=audit)
 
     def _check_room(self, tenant: str) -> None:
+        if self._closed:
+            raise Unavailable("The server is stopping; nothing was sent. Send the same again to the next one")
         of_tenant = sum(key[0] == tenant for key in self._under_way)
         if len(self._under_way) >= MOST_UNDER_WAY or of_tenant >= MOST_OF_TENANT:
             raise QuotaExceeded(

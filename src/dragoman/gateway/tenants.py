@@ -90,7 +90,7 @@ class Book(Protocol):
         ...
 
     def remove_tenant(self, name: str) -> bool:
-        """Remove a tenant and all that is kept of it, its tokens too. Its tasks stay."""
+        """Remove a tenant and all that is kept of it, its tokens and its remote agents too. Its tasks stay."""
         ...
 
     def add_feature(self, tenant: str, feature: str) -> bool:
@@ -150,7 +150,7 @@ class Book(Protocol):
         ...
 
     def has_tasks(self, tenant: str, principal: str = "") -> bool:
-        """Tell whether the store holds tasks of a tenant, or of one principal of it."""
+        """Tell whether the store holds tasks of a tenant, or of one principal of it; delegations count as such."""
         ...
 
     def note(self, entry: AuditEntry) -> None:

@@ -65,7 +65,15 @@ class SqliteBook(Book):
 
     def remove_tenant(self, name: str) -> bool:
         """See `Book`."""
-        tables = ("feature", "tenant_limit", "principal", "token", "resource", "resource_grant")
+        tables = (
+            "feature",
+            "tenant_limit",
+            "principal",
+            "token",
+            "resource",
+            "resource_grant",
+            "remote_agent",
+        )
         removed = [self._change(f"DELETE FROM {table} WHERE tenant = ?", name) for table in tables]
         return self._change("DELETE FROM tenant WHERE name = ?", name) or any(removed)
 
@@ -190,7 +198,11 @@ class SqliteBook(Book):
             *whose,
         )
         return bool(
-            counted or self._rows(f"SELECT 1 FROM identity WHERE scope_id IN {scopes} LIMIT 1", *whose)
+            counted
+            or self._rows(f"SELECT 1 FROM identity WHERE scope_id IN {scopes} LIMIT 1", *whose)
+            or self._rows(
+                "SELECT 1 FROM delegation WHERE tenant = ? AND (? = '' OR principal = ?) LIMIT 1", *whose
+            )
         )
 
     def note(self, entry: AuditEntry) -> None:
