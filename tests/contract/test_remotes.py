@@ -166,11 +166,15 @@ async def test_an_outcome_is_kept_as_it_is(store: Any) -> None:
     kept = await store.add_remote(remote())
     begun_, _ = await store.begin_delegation(delegation(kept))
     assert await store.delegation("acme", "alice", begun_.id) == begun_
-    for outcome in (DONE, Outcome(status="failed", code=-32001, error="No"), Outcome(status=UNKNOWN)):
-        settled = await store.settle_delegation(begun_, outcome, audit=AUDIT)
+    settled = begun_
+    for outcome in (Outcome(status=UNKNOWN), Outcome(status="failed", code=-32001, error="No"), DONE):
+        settled = await store.settle_delegation(settled, outcome, audit=AUDIT)
         assert settled.outcome == outcome
         assert await store.delegation("acme", "alice", begun_.id) == settled
-    assert [detail for _, _, detail in await audited(store)] == ["completed", "failed", UNKNOWN]
+    assert await store.settle_delegation(begun_, Outcome(status=UNKNOWN), audit=AUDIT) == settled, (
+        "whoever has seen an older state changes nothing"
+    )
+    assert [detail for _, _, detail in await audited(store)] == [UNKNOWN, "failed", "completed"]
 
 
 async def test_a_delegation_is_its_principals_alone(store: Any) -> None:

@@ -193,6 +193,9 @@ def test_a_server_without_tenants_is_somebodys_own(tmp_path: Path, other: Rogue)
         assert "authorization" not in other.got()[0].headers
         spoken = mine.call("POST", "/tasks", b"{}", **{"Content-Type": "text/plain"})
         assert spoken.status_code == 415, "no page can send this without asking first"
+        for method, path, body in PATHS:
+            rebound = mine.call(method, path, body, Host="evil.example")
+            assert (rebound.status_code, reason(rebound)) == (421, "MISDIRECTED_REQUEST")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from dragoman.gateway.audit import REPLAYED, AuditEntry
-from dragoman.gateway.identity import digest
+from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.remotes import (
+    INTERRUPTED,
     SENDING,
     UNKNOWN,
     Delegation,
@@ -39,7 +40,6 @@ MOST_UNDER_WAY, MOST_OF_TENANT = 256, 64
 RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to record an outcome while the store is unavailable; the last one repeats."""
 
-INTERRUPTED = "the server stopped, or could not write, while it was under way"
 NO_TASK = "No task id came back, so the remote agent cannot be asked; the outcome stays as it is recorded"
 
 
@@ -58,9 +58,8 @@ class Errand(Struct, frozen=True, kw_only=True):
     at_once: bool = False
     audit: AuditEntry | None = None
 
-    @property
     def digest(self) -> bytes:
-        """What tells this errand from another one under the same task id: what it says, and to whom."""
+        """Return what tells this errand from another one under the same task id: what it says, and to whom."""
         said = digest(SendMessage(message=self.message, generation=GENERATION))
         return hashlib.sha256(self.remote_id.encode() + b"\0" + said).digest()
 
@@ -124,7 +123,8 @@ class Delegations:
             QuotaExceeded: too many are under way; nothing was recorded.
             Unavailable: the store cannot do its work, or the server stops.
         """
-        key, wanted = (errand.tenant, errand.principal, errand.task_id), errand.digest
+        key = (errand.tenant, errand.principal, errand.task_id)
+        wanted = await asyncio.to_thread(errand.digest) if is_heavy(errand.message) else errand.digest()
         while key in self._under_way:
             same, other = self._under_way[key]
             if same == wanted:

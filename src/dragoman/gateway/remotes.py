@@ -17,6 +17,9 @@ from dragoman.model.payload import ABSENT
 SENDING, FAILED, UNKNOWN = "sending", "failed", "unknown"
 """Statuses beside the states of a remote task: it is under way; nothing was done; nobody here knows what was done."""
 
+INTERRUPTED = "the server stopped, or could not write, while it was under way"
+"""What is said of a delegation that nobody sends any more and nobody has told the end of."""
+
 REMOTE_AGENTS, PUSH_CONFIGS = "remote agents", "push notification configurations"
 """Owners of sealed secrets."""
 
@@ -186,7 +189,10 @@ class RemoteStore(Protocol):
     async def settle_delegation(
         self, delegation: Delegation, outcome: Outcome, *, audit: AuditEntry | None = None
     ) -> Delegation:
-        """Record what became of a delegation, and return it as it is then."""
+        """Record what became of a delegation, and return it as it is then.
+
+        Unless its status is not that of `delegation` any more: then somebody else was quicker, and nothing is recorded.
+        """
         ...
 
     async def delegation(self, tenant: str, principal: str, delegation_id: str) -> Delegation:

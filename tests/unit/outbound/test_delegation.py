@@ -285,6 +285,16 @@ def test_a_redirect_is_not_followed_wherever_it_leads(code: int) -> None:
         assert elsewhere.connections == 0
 
 
+def test_what_comes_after_the_answer_is_nobodys() -> None:
+    def script(asked: Asked) -> Sequence[bytes | float | str]:
+        first, second = reply(task(asked)), reply(task(asked, "TASK_STATE_FAILED"))
+        return [*first, *second]
+
+    with Rogue(script) as other:
+        assert sent(other.url(), times=3).status == "completed"
+        assert (len(other.got()), other.connections) == (3, 3)
+
+
 # -------------------------------------------------------------------------------------------- what is certainly nothing
 
 

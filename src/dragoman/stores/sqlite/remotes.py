@@ -8,6 +8,7 @@ from msgspec import Raw, structs
 
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.remotes import (
+    INTERRUPTED,
     MOST_REMOTES,
     PUSH_CONFIGS,
     REMOTE_AGENTS,
@@ -31,9 +32,6 @@ _DELEGATION = (
     "SELECT id, tenant, principal, task_id, remote_id, origin, digest, status, result, remote_task_id, code, error,"
     " created_at, changed_at FROM delegation"
 )
-INTERRUPTED = "the server stopped while it was under way"
-"""What is said of a delegation that nobody sends any more and nobody has told the end of."""
-
 Source = sqlite3.Connection | Transaction
 
 
@@ -137,11 +135,13 @@ def begin(
 
 def settle(tx: Transaction, delegation: Delegation, outcome: Outcome, audit: AuditEntry | None) -> Delegation:
     """See `RemoteStore.settle_delegation`."""
-    tx.execute(
+    changed = tx.execute(
         "UPDATE delegation SET status = ?, result = ?, remote_task_id = ?, code = ?, error = ?, changed_at = ?"
-        " WHERE id = ?",
-        (*_columns(outcome), tx.now, delegation.id),
-    )
+        " WHERE id = ? AND status = ?",
+        (*_columns(outcome), tx.now, delegation.id, delegation.outcome.status),
+    ).rowcount
+    if not changed:
+        return find_delegation(tx, delegation.tenant, delegation.principal, delegation.id)
     tx.note(audit, delegation_path(delegation), detail=outcome.status)
     return structs.replace(delegation, outcome=outcome, changed_at=tx.now)
 
