@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import dragoman.protocol
-from dragoman.protocol.registry import load_versions
+from dragoman.protocol.registry import load_clients, load_versions
 
 ROOM = Path(dragoman.protocol.__file__).parent
 
@@ -29,3 +29,9 @@ def test_no_two_dialects_of_a_version_stand_at_the_same_place() -> None:
         mounts = [dialect.mount for dialect in spec.http]
         assert len(mounts) == len(set(mounts))
         assert all(mount == "" or mount.startswith("/") for mount in mounts)
+
+
+def test_every_version_can_be_called_over_both_bindings() -> None:
+    clients = load_clients()
+    assert list(clients) == list(load_versions())
+    assert all(set(bindings) == {"JSONRPC", "HTTP+JSON"} for bindings in clients.values())

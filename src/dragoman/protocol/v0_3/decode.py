@@ -129,7 +129,12 @@ def _state(request: Fields) -> TaskState | None:
     return state
 
 
-def _part(fields: Fields) -> Part:
+def read_part(fields: Fields) -> Part:
+    """Read a part, of either side.
+
+    Raises:
+        InvalidParams: it is none of A2A 0.3.
+    """
     refuse_members(
         fields, ONLY_1_0, "belongs to A2A 1.0; a 0.3 part has a kind (text, file or data) and that member"
     )
@@ -167,4 +172,4 @@ def _file(fields: Fields) -> Part:
     return UrlPart(url=file.required(name), filename=filename, media_type=media_type, metadata=metadata)
 
 
-_SPEECH = Speech(user=("user",), agent=("agent",), foreign=("ROLE_USER", "ROLE_AGENT"), part=_part)
+_SPEECH = Speech(user=("user",), agent=("agent",), foreign=("ROLE_USER", "ROLE_AGENT"), part=read_part)

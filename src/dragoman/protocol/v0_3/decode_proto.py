@@ -44,7 +44,7 @@ class Reader:
             agent=("ROLE_AGENT", 2),
             foreign=("user", "agent"),
             parts="content",
-            part=self._part,
+            part=self.read_part,
         )
 
     def decode_send(self, params: dict[str, Any], agent: str) -> SendMessage:
@@ -76,7 +76,12 @@ class Reader:
             metadata=request.payload("metadata"),
         )
 
-    def _part(self, fields: Fields) -> Part:
+    def read_part(self, fields: Fields) -> Part:
+        """Read a part, of either side.
+
+        Raises:
+            InvalidParams: it is none of this form.
+        """
         refuse_members(
             fields,
             ("kind", *ONLY_1_0),

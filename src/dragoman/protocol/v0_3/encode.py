@@ -31,24 +31,24 @@ _to_json = msgspec.json.Encoder().encode
 
 def encode_answer(answer: Task | Message) -> bytes:
     """Return a Task or a Message; its kind tells which."""
-    return encode_task(answer) if isinstance(answer, Task) else _to_json(_RESULTS.message(answer))
+    return encode_task(answer) if isinstance(answer, Task) else _to_json(RESULTS.message(answer))
 
 
 def encode_task(task: Task) -> bytes:
     """Return a Task."""
-    return _to_json(_RESULTS.task(task))
+    return _to_json(RESULTS.task(task))
 
 
 def encode_page(page: TaskPage) -> bytes:
     """Return a page of tasks: as A2A 1.0 has it, the tasks as 0.3 has them."""
-    return pages.encode_page(page, lambda task: _to_json(_RESULTS.task(task, listed=True)))
+    return pages.encode_page(page, lambda task: _to_json(RESULTS.task(task, listed=True)))
 
 
 def encode_item(item: Task | Message | TaskEvent, last: bool = False) -> bytes:
     """Return one result of a stream: a Task, a Message, or an event, of which the last one is final."""
     if not isinstance(item, TaskEvent):
         return encode_answer(item)
-    kind, update = _RESULTS.update(item)
+    kind, update = RESULTS.update(item)
     if kind == STATUS_UPDATE:
         return _to_json({"kind": "status-update", **update, "final": last})
     return _to_json({"kind": "artifact-update", **update})
@@ -114,7 +114,7 @@ def _part(part: Part) -> dict[str, Any]:
     return wire
 
 
-_RESULTS = Results(
+RESULTS = Results(
     Spelling(
         states={state: name for name, state in STATE_NAMES.items()},
         roles={Role.USER: "user", Role.AGENT: "agent"},
@@ -122,3 +122,4 @@ _RESULTS = Results(
         kinds={"task": "task", "message": "message"},
     )
 )
+"""How this form writes what all dialects do."""

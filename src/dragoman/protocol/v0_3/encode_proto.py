@@ -35,12 +35,13 @@ class Writer:
 
     Attributes:
         codec: what it writes.
+        results: how it writes what all dialects do.
     """
 
     def __init__(self, *, doubled: bool) -> None:
         """Write files as they are, or `doubled` as Python SDKs read them."""
         self._doubled = doubled
-        self._results = Results(
+        self.results = Results(
             Spelling(
                 states={state: f"TASK_STATE_{state.name}" for state in TaskState}
                 | {TaskState.CANCELED: "TASK_STATE_CANCELLED"},  # so spelt in the 0.3 proto
@@ -65,11 +66,11 @@ class Writer:
         """Return a SendMessageResponse."""
         if isinstance(answer, Task):
             return b'{"task":' + self.encode_task(answer) + b"}"
-        return b'{"message":' + _to_json(self._results.message(answer)) + b"}"
+        return b'{"message":' + _to_json(self.results.message(answer)) + b"}"
 
     def encode_task(self, task: Task) -> bytes:
         """Return a Task."""
-        return _to_json(self._results.task(task))
+        return _to_json(self.results.task(task))
 
     def encode_page(self, page: TaskPage) -> bytes:
         """Return a page of tasks: the 0.3 proto has none, so it is as A2A 1.0 has it, but for the tasks."""
@@ -79,7 +80,7 @@ class Writer:
         """Return a StreamResponse; the last status update of a stream is final."""
         if not isinstance(item, TaskEvent):
             return self.encode_answer(item)
-        kind, update = self._results.update(item)
+        kind, update = self.results.update(item)
         if last and kind == STATUS_UPDATE:
             update["final"] = True
         return _to_json({kind: update})

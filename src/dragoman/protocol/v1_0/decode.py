@@ -202,7 +202,12 @@ def _state(request: Fields) -> TaskState | None:
     return state
 
 
-def _part(fields: Fields) -> Part:
+def read_part(fields: Fields) -> Part:
+    """Read a part, of either side.
+
+    Raises:
+        InvalidParams: it is none of A2A 1.0.
+    """
     value = fields.members
     for name in _LEGACY:
         if name in value:
@@ -232,4 +237,4 @@ def _part(fields: Fields) -> Part:
             return DataPart(data=data, filename=filename, media_type=media_type, metadata=metadata)
 
 
-_SPEECH = Speech(user=("ROLE_USER", 1), agent=("ROLE_AGENT", 2), foreign=("user", "agent"), part=_part)
+_SPEECH = Speech(user=("ROLE_USER", 1), agent=("ROLE_AGENT", 2), foreign=("user", "agent"), part=read_part)

@@ -31,23 +31,23 @@ def encode_answer(answer: Task | Message) -> bytes:
     """Return a SendMessageResponse."""
     if isinstance(answer, Task):
         return b'{"task":' + encode_task(answer) + b"}"
-    return b'{"message":' + _to_json(_RESULTS.message(answer)) + b"}"
+    return b'{"message":' + _to_json(RESULTS.message(answer)) + b"}"
 
 
 def encode_task(task: Task) -> bytes:
     """Return a Task."""
-    return _to_json(_RESULTS.task(task))
+    return _to_json(RESULTS.task(task))
 
 
 def encode_page(page: TaskPage) -> bytes:
     """Return a ListTasksResponse. Its four members are always there, artifacts only where they were asked for."""
-    return pages.encode_page(page, lambda task: _to_json(_RESULTS.task(task, listed=True)))
+    return pages.encode_page(page, lambda task: _to_json(RESULTS.task(task, listed=True)))
 
 
 def encode_item(item: Task | Message | TaskEvent, last: bool = False) -> bytes:
     """Return a StreamResponse. That an item is the last one shows by the end of the stream alone."""
     if isinstance(item, TaskEvent):
-        kind, update = _RESULTS.update(item)
+        kind, update = RESULTS.update(item)
         return _to_json({kind: update})
     return encode_answer(item)
 
@@ -106,10 +106,11 @@ def _part(part: Part) -> dict[str, Any]:
     return wire
 
 
-_RESULTS = Results(
+RESULTS = Results(
     Spelling(
         states={state: f"TASK_STATE_{state.name}" for state in TaskState},
         roles={role: f"ROLE_{role.name}" for role in Role},
         part=_part,
     )
 )
+"""How this form writes what all dialects do."""
