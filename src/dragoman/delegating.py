@@ -119,7 +119,7 @@ class Abroad(Sender, Outside):
         from dragoman.egress.client import Egress  # noqa: PLC0415 - see above
 
         self._opened = True
-        return Egress(self._policy, user_agent=f"dragoman/{__version__}", reuse=False)
+        return Egress(self._policy, user_agent=f"dragoman/{__version__}", idle_seconds=0)
 
     @cached_property
     def _agents(self) -> Sender:

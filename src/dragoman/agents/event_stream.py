@@ -10,13 +10,15 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class EventTooLarge(Exception):
-    """An event, or a line, has more than `MAX_EVENT` bytes."""
+    """An event, or a line, has more bytes than it may."""
 
 
 class EventStream:
     """Takes a stream apart into the data of its events; their names and ids are not told."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest: int = MAX_EVENT) -> None:
+        """Begin with nothing; an event may have `largest` bytes."""
+        self._largest = largest
         self._line = bytearray()
         self._data: list[bytes] = []
         self._size = 0
@@ -47,7 +49,7 @@ class EventStream:
                 found.append(b"\n".join(self._data))
                 self._data, self._size = [], 0
         self._line += rest
-        if self._size + len(self._line) > MAX_EVENT:
+        if self._size + len(self._line) > self._largest:
             raise EventTooLarge
         return found
 
@@ -61,6 +63,6 @@ class EventStream:
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
             self._size += len(value)
-            if self._size > MAX_EVENT:
+            if self._size > self._largest:
                 raise EventTooLarge
         return False

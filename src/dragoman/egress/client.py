@@ -6,7 +6,7 @@ It follows no redirect, uses no proxy, keeps no cookie, and reads nothing from t
 import asyncio
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import httpcore2
@@ -41,6 +41,18 @@ class NotSent(EgressFailed):
     """Nothing of a request went out: there was no connection to send it on."""
 
 
+class Incoming(Struct, frozen=True):
+    """A reply whose body is still to come: in pieces, as they arrive. Reading them raises EgressFailed."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    pieces: AsyncIterator[bytes]
+
+    def header(self, name: bytes) -> bytes:
+        """Return the first header of a name in lower case; empty if there is none."""
+        return next((value for key, value in self.headers if key.lower() == name), b"")
+
+
 class Received(Struct, frozen=True):
     """A reply. `body` is empty where it was not asked for."""
 
@@ -68,7 +80,7 @@ class Egress:
         connect_seconds: float = CONNECT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
         max_bytes: int = MAX_BYTES,
-        reuse: bool = True,
+        idle_seconds: float = IDLE_SECONDS,
         resolve: Resolve | None = None,
     ) -> None:
         """Prepare to send.
@@ -79,15 +91,16 @@ class Egress:
             connect_seconds: seconds until a connection stands, the name resolved and TLS agreed on.
             total_seconds: seconds until a reply is read.
             max_bytes: bytes of a reply.
-            reuse: whether a connection is used again. One that waits may be closed by the other side at the very moment
-                when a request goes out on it, and then nobody knows whether that arrived.
+            idle_seconds: seconds that a connection is kept for further requests; with 0 none is used again. One that
+                waits may be closed by the other side at the very moment when a request goes out on it, and then nobody
+                knows whether that arrived.
             resolve: finds addresses; the system's way if left out.
         """
         self.policy = policy
         self._user_agent = user_agent
         self._seconds = total_seconds
         self._max_bytes = max_bytes
-        self._idle = IDLE_CONNECTIONS if reuse else 0
+        self._idle_seconds = idle_seconds
         self._timeouts = {
             "connect": connect_seconds,
             "read": total_seconds,
@@ -110,14 +123,41 @@ class Egress:
             NotSent: there is no connection; nothing was sent.
             EgressFailed: no whole reply came; whether the request arrived is not known.
         """
+        progress = _Progress(self._seconds)
+        request = self._request(method, url, headers, body, progress)
+        with progress.told():
+            async with asyncio.timeout(self._seconds):
+                return await self._send(request, wants_body)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, method: str, url: str, *, headers: HeaderPairs = (), body: bytes = b""
+    ) -> AsyncIterator[Incoming]:
+        """Send a request and yield the reply, whatever its status, as soon as its head is there.
+
+        Between two pieces of its body as much time may pass as there is for a whole reply of `send`. Neither their
+        number nor the time for all of them is bounded here.
+
+        Raises:
+            Refused, NotSent, EgressFailed: as `send`.
+        """
+        progress = _Progress(self._seconds)
+        request = self._request(method, url, headers, body, progress)
+        with progress.told():
+            async with asyncio.timeout(self._seconds):
+                reply = await (await self._opened()).handle_async_request(request)
+        pieces = _pieces(reply, progress)
+        try:
+            yield Incoming(reply.status, reply.headers, pieces)
+        finally:
+            await pieces.aclose()
+            await reply.aclose()
+
+    def _request(
+        self, method: str, url: str, headers: HeaderPairs, body: bytes, progress: "_Progress"
+    ) -> httpcore2.Request:
         target = self.policy.check(url)
-        began = False
-
-        async def trace(step: str, facts: dict[str, Any]) -> None:
-            nonlocal began
-            began = began or step.endswith("send_request_headers.started")
-
-        request = httpcore2.Request(
+        return httpcore2.Request(
             method,
             httpcore2.URL(
                 scheme=target.origin.scheme.encode(),
@@ -127,22 +167,8 @@ class Egress:
             ),
             headers=self._headers(str(target.origin).partition("://")[2], headers, body),
             content=body,
-            extensions={"timeout": self._timeouts, "trace": trace},
+            extensions={"timeout": self._timeouts, "trace": progress.trace},
         )
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await self._send(request, wants_body)
-        except TimeoutError:
-            kind = EgressFailed if began else NotSent
-            raise kind(f"no whole reply within {self._seconds:g} s") from None
-        except (
-            httpcore2.TimeoutException,
-            httpcore2.NetworkError,
-            httpcore2.ProtocolError,
-            OSError,
-        ) as error:
-            # What is wrong with TLS once it stands comes as an OSError.
-            raise (EgressFailed if began else NotSent)(_words(error)) from error
 
     async def _send(self, request: httpcore2.Request, wants_body: bool) -> Received:
         reply = await (await self._opened()).handle_async_request(request)
@@ -182,8 +208,8 @@ class Egress:
         return httpcore2.AsyncConnectionPool(
             ssl_context=httpcore2.default_ssl_context(),
             max_connections=None,
-            max_keepalive_connections=self._idle,
-            keepalive_expiry=IDLE_SECONDS,
+            max_keepalive_connections=IDLE_CONNECTIONS if self._idle_seconds else 0,
+            keepalive_expiry=self._idle_seconds,
             network_backend=self._backend,
         )
 
@@ -194,6 +220,41 @@ class Egress:
                 await (await self._opened()).aclose()
         if self._system is not None:
             self._system.close()
+
+
+class _Progress:
+    """How far a request has come."""
+
+    def __init__(self, seconds: float) -> None:
+        """Begin; there are so many seconds for a reply."""
+        self._seconds = seconds
+        self._began = False
+
+    async def trace(self, step: str, facts: dict[str, Any]) -> None:
+        """Take note of a step; httpcore2 calls this."""
+        self._began = self._began or step.endswith("send_request_headers.started")
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Have what goes wrong come as EgressFailed, or as NotSent if nothing has gone out yet."""
+        try:
+            yield
+        except (
+            httpcore2.TimeoutException,
+            httpcore2.NetworkError,
+            httpcore2.ProtocolError,
+            OSError,
+        ) as error:
+            # Time that is over is an OSError, and so is what is wrong with TLS once it stands.
+            over = isinstance(error, TimeoutError)
+            words = f"no whole reply within {self._seconds:g} s" if over else _words(error)
+            raise (EgressFailed if self._began else NotSent)(words) from error
+
+
+async def _pieces(reply: httpcore2.Response, progress: _Progress) -> AsyncGenerator[bytes, None]:
+    with progress.told():
+        async for piece in reply.aiter_stream():
+            yield piece
 
 
 def _words(error: Exception) -> str:

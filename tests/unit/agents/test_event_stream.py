@@ -37,6 +37,12 @@ def test_an_event_is_bounded_however_it_grows() -> None:
             _feed(piece, 2 * MAX_EVENT // 1000)
 
 
+def test_the_bound_of_an_event_can_be_another() -> None:
+    assert EventStream(20).feed(b"data: 12345\n\n") == [b"12345"]
+    with pytest.raises(EventTooLarge):
+        EventStream(20).feed(b"data: " + b"1" * 20)
+
+
 def _feed(piece: bytes, times: int) -> None:
     reader = EventStream()
     for _ in range(times):

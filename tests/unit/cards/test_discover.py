@@ -38,7 +38,7 @@ def found(
         return status(404) if page is None else status(200, body=page)
 
     async def run(url: str) -> Discovered:
-        egress = Egress(LOOPBACK, user_agent="test/1", total_seconds=5, reuse=False)
+        egress = Egress(LOOPBACK, user_agent="test/1", total_seconds=5, idle_seconds=0)
         try:
             return await discover(egress, url, token)
         finally:

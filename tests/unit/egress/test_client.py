@@ -212,8 +212,52 @@ def test_a_receiver_that_never_reads_is_given_up() -> None:
 def test_a_place_where_nobody_listens_fails() -> None:
     with Receiver() as other:
         url = other.url()
-    with pytest.raises(EgressFailed, match="no connection"):
+    with pytest.raises(NotSent, match="no connection"):
         send(url)
+    with pytest.raises(NotSent, match="no connection"):
+        stream(url)
+
+
+def stream(url: str, *, total: float = 5.0, most: int = 1000) -> tuple[int, bytes, bytes]:
+    """The status, the Content-Type and what came of the body of a reply that is read as it comes."""
+
+    async def run() -> tuple[int, bytes, bytes]:
+        client = Egress(LOOPBACK, user_agent="test/1", total_seconds=total)
+        found = b""
+        try:
+            async with client.stream("GET", url) as incoming:
+                async for piece in incoming.pieces:
+                    found += piece
+                    if len(found) >= most:
+                        break
+            return incoming.status, incoming.header(b"content-type"), found
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def test_a_stream_is_read_as_it_comes_and_can_be_left() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\n"
+    with Receiver(lambda one: head + b"data: 1\n\n") as other:
+        # The reply is not whole, and never will be.
+        assert stream(other.url(), most=9) == (200, b"text/event-stream", b"data: 1\n\n")
+
+
+def test_a_stream_that_is_silent_or_ends_too_soon_fails() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+    with (
+        Receiver(lambda one: None) as other,
+        pytest.raises(EgressFailed, match=r"no whole reply within 0\.3 s"),
+    ):
+        stream(other.url(), total=0.3)
+    with Receiver(lambda one: head) as other, pytest.raises(EgressFailed, match="no whole reply in time"):
+        stream(other.url(), total=0.3)
+    with (
+        Receiver(lambda one: head + b"short\0") as other,
+        pytest.raises(EgressFailed, match=r"no whole reply in time|connection broke|no reply"),
+    ):
+        stream(other.url(), total=0.3)
 
 
 def test_a_connection_has_less_time_than_a_request() -> None:
@@ -256,7 +300,7 @@ def test_a_request_of_which_a_byte_has_left_may_have_arrived(answer: bytes | Non
 
 def test_a_client_may_use_each_connection_once() -> None:
     async def run(url: str) -> None:
-        client = Egress(LOOPBACK, user_agent="test/1", reuse=False)
+        client = Egress(LOOPBACK, user_agent="test/1", idle_seconds=0)
         for _ in range(3):
             await client.send("POST", url, body=b"{}")
         await client.close()

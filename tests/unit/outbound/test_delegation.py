@@ -69,7 +69,7 @@ def sent(
             user_agent="test/1",
             connect_seconds=SECONDS / 2,
             total_seconds=SECONDS,
-            reuse=False,
+            idle_seconds=0,
             resolve=names,
         )
         own = vault or Vault([os.urandom(KEY_BYTES)])
@@ -417,7 +417,7 @@ def test_a_token_goes_nowhere_but_to_the_origin_and_the_tenant_that_it_was_given
 
 
 async def _send_sealed(vault: Vault, url: str, sealed: bytes) -> Outcome:
-    agents = RemoteAgents(Egress(LOOPBACK, user_agent="t", reuse=False), lambda: vault)
+    agents = RemoteAgents(Egress(LOOPBACK, user_agent="t", idle_seconds=0), lambda: vault)
     place = LOOPBACK.place_of(url)
     one = Remote(id="r", tenant="acme", name="r", endpoint_url=url, origin=place, sealed=sealed)
     try:
@@ -480,7 +480,7 @@ def test_a_reply_with_line_breaks_in_a_header_breaks_nothing() -> None:
 def asked_for(url: str, task_id: str = "remote-1") -> Outcome:
     async def run() -> Outcome:
         vault = Vault([os.urandom(KEY_BYTES)])
-        egress = Egress(LOOPBACK, user_agent="t", total_seconds=SECONDS, reuse=False)
+        egress = Egress(LOOPBACK, user_agent="t", total_seconds=SECONDS, idle_seconds=0)
         agents = RemoteAgents(egress, lambda: vault)
         try:
             return await agents.ask(remote(vault, url), task_id)
