@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -242,7 +242,7 @@ class Service:
             directory.agents, hosted_directory.agents = served(), served_hosted()
             fixed.jwks = self._signing.public()
 
-        self._signing.on_change(signed_anew)
+        _on_new_cards(everyone, self._signing, signed_anew)
         self._works: list[Work] = [self._signing, *_purgers(config, self._store)]
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
@@ -406,6 +406,20 @@ def _key_keeper(file: KeyFile, config: Config) -> KeyKeeper:
         return KeyKeeper(file, config.signing.alg)
     except KeysError as error:
         raise ConfigError(f"the keys that sign cards: {error}") from None
+
+
+def _on_new_cards(agents: Iterable[Agent], signing: KeyKeeper, publish: Callable[[], None]) -> None:
+    """Have cards published when the keys that sign them change, or what an agent says of itself."""
+    loop = asyncio.get_running_loop()
+
+    def described_anew(apply: Callable[[], None]) -> None:
+        apply()
+        publish()
+
+    signing.on_change(publish)
+    for agent in agents:
+        # They change on loops of their own, and are read on this one.
+        agent.on_change(lambda apply: loop.call_soon_threadsafe(described_anew, apply))
 
 
 def _hosts(server: Server) -> list[str]:

@@ -20,6 +20,7 @@ from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
 from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
+from dragoman.remote.settings import RemoteTable
 from dragoman.tables import (
     ConfigError,
     check_names,
@@ -228,7 +229,7 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[agents.ID]`: an agent to serve: Python, a command, or a model behind an OpenAI-compatible endpoint.
+    """`[agents.ID]`: an agent to serve: Python, a command, a model behind an endpoint, or a remote A2A agent.
 
     What is set here goes over what the agent sets itself. `extensions` are tables, or URIs of those that are shipped.
     """
@@ -255,6 +256,7 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True):
     command: tuple[str, ...] = ()
     command_env: tuple[str, ...] = ()
     openai: ModelTable | None = None
+    a2a: str | RemoteTable | None = None
     name: str | None = None
     description: str | None = None
     version: str | None = None
@@ -332,6 +334,8 @@ def _converted(document: Mapping[str, Any], environment: Mapping[str, str], sour
         _check_extensions(table.get("extensions"), f"{source}: agents.{agent_id}.extensions")
         if "openai" in table:
             check_table(table["openai"], ModelTable, source, f"agents.{agent_id}.openai")
+        if isinstance(table.get("a2a"), Mapping):
+            check_table(table["a2a"], RemoteTable, source, f"agents.{agent_id}.a2a")
     for section, kind in _SECTIONS.items():
         convert(table_at(merged, section), kind, source, section)
     for agent_id, table in agents.items():
@@ -495,9 +499,9 @@ def _check_outbound(outbound: Outbound, vault: VaultTable) -> None:
 
 
 def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
-    if sum(map(bool, (table.python, table.command, table.openai))) != 1:
+    if sum(map(bool, (table.python, table.command, table.openai, table.a2a))) != 1:
         raise ConfigError(
-            f"agents.{agent_id}.python, .command or .openai must be there, and only one of them"
+            f"agents.{agent_id}.python, .command, .openai or .a2a must be there, and only one of them"
         )
     for key in ("deadline", "parked_deadline"):
         if (text := getattr(table, key)) is not None:

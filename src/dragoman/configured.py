@@ -1,15 +1,15 @@
-"""The agents that the configuration names: Python, commands, and models behind an endpoint."""
+"""The agents that the configuration names: Python, commands, models behind an endpoint, and remote A2A agents."""
 
 import copy
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from dragoman import __version__
 from dragoman.agents import Agent, AgentError
 from dragoman.agents.load import load_attribute
 from dragoman.config import AgentTable, ExtensionTable, ModelTable
+from dragoman.endpoints import check_longer, check_url, secret_headers
 from dragoman.model import Extension
 from dragoman.tables import ConfigError, seconds
 
@@ -33,14 +33,13 @@ _SETTINGS = (
 )
 _WITHOUT_CODE = ("name", "description", "version", "output_modes", "max_output")
 
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_OWN_HEADERS = frozenset(
-    "accept accept-encoding connection content-length content-type host transfer-encoding user-agent".split()
-)
 
-
-def configured_agent(agent_id: str, table: AgentTable, environment: Mapping[str, str]) -> Agent:
+def configured_agent(
+    agent_id: str, table: AgentTable, environment: Mapping[str, str], data: Path | None = None
+) -> Agent:
     """Return the agent of a table `[agents.ID]`; secrets are read from where it says that they are.
+
+    What it keeps for a later start is in the folder `data`; without one it keeps nothing.
 
     Raises:
         ConfigError, AgentError: it cannot be loaded or served.
@@ -49,6 +48,11 @@ def configured_agent(agent_id: str, table: AgentTable, environment: Mapping[str,
         agent = _command(agent_id, table, environment)
     elif table.openai is not None:
         agent = _model(agent_id, table, table.openai, environment)
+    elif table.a2a is not None:
+        # Only here: a server without remote agents starts without all that calls them.
+        from dragoman.mirroring import mirrored_agent  # noqa: PLC0415 - see above
+
+        agent = mirrored_agent(agent_id, table, environment, data)
     else:
         for key in _WITHOUT_CODE:
             if getattr(table, key) is not None:
@@ -118,20 +122,18 @@ def _model(agent_id: str, table: AgentTable, model: ModelTable, environment: Map
     from dragoman.agents.openai import ChatModel  # noqa: PLC0415 - see above
 
     path = f"agents.{agent_id}.openai"
-    _check_model(path, model)
-
-    def secret(variable: str, key: str) -> str:
-        value = environment.get(variable, "").strip()
-        if not value:
-            raise ConfigError(f"{path}.{key}: the environment variable {variable} is not set, or empty")
-        if not value.isascii() or not value.isprintable():
-            raise ConfigError(f"{path}.{key}: {variable} holds something that no header can carry")
-        return value
-
+    for key in ("base_url", "model"):
+        if not getattr(model, key):
+            raise ConfigError(f"{path}.{key} is missing")
+    check_url(
+        f"{path}.base_url", model.base_url, example="https://models.example.com/v1", secrets="api_key_env"
+    )
+    check_longer(path, idle=model.idle)
+    bearer = ("api_key_env", model.api_key_env)
     handler = ChatModel(
         model.base_url,
         model.model,
-        headers=_headers(model, secret),
+        headers=secret_headers(path, model.headers_env, bearer, environment),
         system=model.system,
         idle=seconds(model.idle, f"{path}.idle"),
         max_output=_max_output(agent_id, table),
@@ -142,39 +144,6 @@ def _model(agent_id: str, table: AgentTable, model: ModelTable, environment: Map
     agent.on_startup(handler.startup)
     agent.on_shutdown(handler.shutdown)
     return agent
-
-
-def _headers(model: ModelTable, secret: Callable[[str, str], str]) -> dict[str, str]:
-    headers = {name: secret(variable, "headers_env") for name, variable in model.headers_env.items()}
-    if model.api_key_env:
-        headers["Authorization"] = f"Bearer {secret(model.api_key_env, 'api_key_env')}"
-    return headers
-
-
-def _check_model(path: str, model: ModelTable) -> None:
-    for key in ("base_url", "model"):
-        if not getattr(model, key):
-            raise ConfigError(f"{path}.{key} is missing")
-    try:
-        parts = urlsplit(model.base_url)
-        good = bool(parts.hostname) and parts.port != 0 and parts.scheme in ("https", "http")
-    except ValueError:
-        good = False
-    if not good or not re.fullmatch(r"[!-~]+", model.base_url) or {"@", "?", "#", "\\"} & set(model.base_url):
-        # Not shown: it may hold what somebody took for the place of a password.
-        raise ConfigError(
-            f"{path}.base_url must be a URL such as https://models.example.com/v1, with neither user, query nor "
-            "fragment; secrets go into api_key_env or headers_env"
-        )
-    for header in model.headers_env:
-        if not _HEADER.fullmatch(header) or header.lower() in _OWN_HEADERS:
-            raise ConfigError(f"{path}.headers_env: {header!r} is no header that can be set here")
-        if header.lower() == "authorization" and model.api_key_env:
-            raise ConfigError(
-                f"{path}: api_key_env is the header Authorization already; leave one of them out"
-            )
-    if seconds(model.idle, f"{path}.idle") <= 0:
-        raise ConfigError(f'{path}.idle must be longer than "0s"')
 
 
 def _max_output(agent_id: str, table: AgentTable) -> int:

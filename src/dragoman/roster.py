@@ -16,13 +16,17 @@ from dragoman.tables import ConfigError, seconds
 DEMO_AGENTS = ("dragoman.agents.demo:demo", "dragoman.agents.digest:digest")
 
 
-def load_agents(config: Config, files: Sequence[Path]) -> list[Agent]:
+def load_agents(config: Config, files: Sequence[Path], data: Path | None = None) -> list[Agent]:
     """Return the agents to serve: those of the configuration and the files, or else the demo agents.
+
+    What they keep for a later start is in the folder `data`; without one they keep nothing.
 
     Raises:
         ConfigError, AgentError: one cannot be loaded or served.
     """
-    agents = [configured_agent(agent_id, table, os.environ) for agent_id, table in config.agents.items()]
+    agents = [
+        configured_agent(agent_id, table, os.environ, data) for agent_id, table in config.agents.items()
+    ]
     for file in files:
         agents.extend(load_file(file))
     if not agents:

@@ -67,7 +67,7 @@ async def serve(
     """
     host, port = check_listen(config, data)
     check_tenants(config, data)
-    agents = load_agents(config, files)
+    agents = load_agents(config, files, data)
     beside = conformance_agents(config, agents) if conformance is not None else []
     listener = _listen(host, port)
     try:

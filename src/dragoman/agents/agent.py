@@ -17,6 +17,7 @@ from dragoman.model.payload import unpack
 
 H = TypeVar("H", bound=Callable[..., Any])
 Hook = Callable[[], Awaitable[None] | None]
+Apply = Callable[[], None]
 
 ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
 
@@ -122,9 +123,7 @@ class Agent:
         self.name = name or id
         self.description = description or f"The agent {self.name}."
         self.version = version
-        self.skills = tuple(map(_whole, skills)) or (
-            Skill(id=id, name=self.name, description=self.description, tags=(id,)),
-        )
+        self.skills = self._skills(skills)
         self.output_modes = tuple(output_modes)
         self._extensions = self._declared(extensions)
         self.provider = provider
@@ -151,6 +150,7 @@ class Agent:
         self._runner: Runner | None = None
         self._startup: list[Hook] = []
         self._shutdown: list[Hook] = []
+        self._changing: Callable[[Apply], object] | None = None
         self.check()
 
     @classmethod
@@ -223,6 +223,36 @@ class Agent:
             bearer=bearer,
         )
 
+    def describe(
+        self,
+        *,
+        name: str,
+        description: str,
+        version: str,
+        skills: Sequence[Skill],
+        output_modes: Sequence[str],
+        provider: Provider | None,
+        documentation_url: str,
+        icon_url: str,
+    ) -> None:
+        """Have the card say something else from now on. To be called by `change` once the agent is served."""
+        self.name, self.description, self.version = name, description, version
+        self.skills = self._skills(skills)
+        self.output_modes = tuple(output_modes)
+        self.provider = provider
+        self.documentation_url, self.icon_url = documentation_url, icon_url
+
+    def change(self, apply: Apply) -> None:
+        """Have the card changed by `apply`: where it is read, or at once if nobody serves the agent."""
+        if self._changing is None:
+            apply()
+        else:
+            self._changing(apply)
+
+    def on_change(self, hook: Callable[[Apply], object]) -> None:
+        """Have `hook` called, on the agent's loop, with what changes the card, to call it where that is read."""
+        self._changing = hook
+
     def configure(self, *, extensions: Sequence[Extension | str] | None = None, **changes: Any) -> None:
         """Replace settings by those of the configuration.
 
@@ -277,6 +307,10 @@ class Agent:
         for holds, rule in rules:
             if not holds:
                 raise AgentError(f"agent {self.id!r}: {rule}", self.place)
+
+    def _skills(self, skills: Sequence[Skill]) -> tuple[Skill, ...]:
+        made = Skill(id=self.id, name=self.name, description=self.description, tags=(self.id,))
+        return tuple(map(_whole, skills)) or (made,)
 
     def _declared(self, extensions: Sequence[Extension | str]) -> tuple[Extension, ...]:
         declared: dict[str, Extension] = {}

@@ -20,7 +20,17 @@ from dragoman.gateway.journal import Journal, JournalMismatch, JournalPoint
 from dragoman.gateway.ports import AgentSettings, ApprovalRequest, JournalEntry, RunRef, TaskStore
 from dragoman.gateway.remotes import Outcome, RemoteCalls
 from dragoman.gateway.result import Gathered, ResultRefused, check_words
-from dragoman.model import ArtifactChunk, Change, Decision, Message, Reply, StatusChange, TaskState, Used
+from dragoman.model import (
+    ArtifactChunk,
+    Change,
+    Decision,
+    Message,
+    Reply,
+    StatusChange,
+    Task,
+    TaskState,
+    Used,
+)
 from dragoman.model.errors import Fenced, IllegalChange, MessageIdConflict, Unavailable
 from dragoman.model.ids import new_id
 from dragoman.model.lifecycle import advance
@@ -309,6 +319,12 @@ class Execution:
             return False
         await asyncio.wait([parking])
         return not parking.cancelled() and parking.exception() is None
+
+    async def stored(self) -> Task:
+        """Return the task as it stands in the store, whoever wrote it."""
+        ref = self.ref
+        found = await self._persist(lambda: self._store.read(ref.scope, ref.lease.task_id, hidden=True))
+        return found.task()
 
     async def fail(self, text: str) -> None:
         """End the run as FAILED, saying `text`, whatever the journal says.

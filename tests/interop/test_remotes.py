@@ -1,0 +1,73 @@
+"""Remote agents of A2A 1.0 on official SDK servers, over either binding, streamed or polled, served as ours."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.harness.paths import CHECKOUT
+from tests.interop.remotes import checks
+from tests.interop.remotes.gateway import Agent, agent_at, gateway
+from tests.interop.remotes.processes import RemoteServer
+
+pytestmark = pytest.mark.interop
+
+SCRIPT = CHECKOUT / "tests" / "interop" / "remotes" / "server.py"
+KINDS = {"rpc": ("JSONRPC",), "http": ("HTTP+JSON",), "rpc-polled": ("JSONRPC", "poll")}
+
+
+def new_remote(*options: str, port: int = 0) -> RemoteServer:
+    """An agent of A2A 1.0 alone."""
+    return RemoteServer("a2a-sdk-server-1.3.0", SCRIPT, *options, port=port)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A remote agent, and the agent of ours that mirrors it."""
+
+    remote: RemoteServer
+    agent: Agent
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Each kind of remote agent in turn."""
+    folder = tmp_path_factory.mktemp("remote")
+    with new_remote(*KINDS[request.param]) as remote, gateway(folder, {"clerk": remote.url}) as server:
+        yield Pair(remote, agent_at(server, "clerk"))
+
+
+def test_the_card_is_mirrored_with_our_places_and_our_signature(pair: Pair) -> None:
+    checks.check_card(pair.agent, pair.remote)
+
+
+def test_all_parts_and_metadata_come_there_and_back(pair: Pair) -> None:
+    checks.check_parts(pair.agent, pair.remote)
+
+
+def test_a_stream_is_passed_on_as_it_comes(pair: Pair) -> None:
+    checks.check_stream(pair.agent, pair.remote)
+
+
+def test_questions_and_answers_go_to_and_fro(pair: Pair) -> None:
+    checks.check_questions(pair.agent, pair.remote)
+
+
+def test_a_second_question_is_told_from_the_first(pair: Pair) -> None:
+    checks.check_two_questions(pair.agent)
+
+
+def test_tasks_end_as_the_remote_agent_ends_them(pair: Pair) -> None:
+    checks.check_endings(pair.agent)
+
+
+def test_an_error_of_the_remote_agent_has_its_meaning(pair: Pair) -> None:
+    checks.check_refusal(pair.agent)
+
+
+def test_a_cancel_comes_to_the_remote_agent(pair: Pair) -> None:
+    checks.check_cancel(pair.agent, pair.remote)
+
+
+def test_extensions_of_the_remote_agent_can_be_activated(pair: Pair) -> None:
+    checks.check_extensions(pair.agent, pair.remote)
