@@ -72,6 +72,32 @@ def check(
         )
     for agent in agents:
         print(f"agent {agent.id}: {agent.name}, from {agent.place}")
+    _remotes(settings, data)
+
+
+def _remotes(settings: Any, data: Path) -> None:
+    """Say how each remote agent is called; end the command if one cannot be, for another reason than its absence."""
+    tables = {agent_id: table for agent_id, table in settings.agents.items() if table.a2a}
+    if not tables:
+        return
+    import asyncio
+
+    from dragoman.cli.output import tame
+    from dragoman.mirroring import remote_settings
+    from dragoman.remote.card import CardMissingError, CardUnusableError
+    from dragoman.remote.handler import inspect
+
+    flaws = []
+    for agent_id, table in tables.items():
+        try:
+            told = asyncio.run(inspect(remote_settings(agent_id, table, os.environ, data)))
+            print(f"remote agent {agent_id}: {tame(told)}")
+        except CardMissingError as error:
+            typer.echo(f"dragoman: remote agent {agent_id}: its card {tame(str(error))}", err=True)
+        except CardUnusableError as error:
+            flaws.append(f"remote agent {agent_id}: its card {tame(str(error))}")
+    if flaws:
+        refuse("\ndragoman: ".join(flaws), 1)
 
 
 def _signing(file: Any, is_named: bool) -> str:

@@ -30,6 +30,10 @@ class CardUnusableError(Exception):
     """A remote agent cannot be called by what its card says, or by what came instead of one; the message says why."""
 
 
+class CardMissingError(CardUnusableError):
+    """There is no card to be had just now."""
+
+
 class Wanted(Struct, frozen=True, kw_only=True):
     """What the operator says of how to call a remote agent.
 

@@ -227,7 +227,7 @@ class Conversation:
         await self.close()
         if self._streams:
             self._stream = self._client.follow(call)
-            items = await anext(self._stream, ())
+            items = await anext(self._stream, None) or ()
         else:
             items = (await self._client.ask(call),)
         if not items:
@@ -251,17 +251,19 @@ class Conversation:
         """
         held, self._held = self._held, ()
         await self._pass_on(held)
-        since, count = time.monotonic(), 0
+        lost_at, count = None, 0
         while self._relay.turn is None:
             try:
                 async with aclosing(self._round()) as told:
                     async for changes in told:
-                        since = time.monotonic()
+                        lost_at = None
                         if changes:
                             count = 0
                             await self._pass_on(changes)
             except (LostError, UnreachedError, RemoteRefusalError) as error:
-                self._bear(error, since + self._terms.patience)
+                # Silence is no loss yet: the patience begins when the remote agent is not found the first time.
+                lost_at = time.monotonic() if lost_at is None else lost_at
+                self._bear(error, lost_at + self._terms.patience)
             except TooMuchError:
                 raise too_large(self._terms.largest) from None
             finally:
@@ -287,7 +289,7 @@ class Conversation:
             place = self._choice.place
             self._stream = self._client.follow(self._binding.subscribe(place, self._relay.remote_id))
             try:
-                items = await anext(self._stream, ())
+                items = await anext(self._stream, None) or ()
             except RemoteRefusalError as refusal:
                 if not is_passing(refusal):
                     # It streams what is sent, but cannot be listened to later, or its task has just ended.

@@ -8,20 +8,24 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman.agents.run import Run
+from dragoman.cards.validate import validate
 from dragoman.egress.client import Egress
 from dragoman.egress.policy import EgressPolicy
 from dragoman.model.errors import Fenced
-from dragoman.remote.card import CardUnusableError, Mirrored, mirrored
+from dragoman.remote.card import CardMissingError, CardUnusableError, Mirrored, drift, mirrored
 from dragoman.remote.client import RemoteClient
 from dragoman.remote.conversation import Conversation, OverError, Terms
 from dragoman.remote.failing import FailedError
-from dragoman.remote.keeping import CardKeeper, CardSource
+from dragoman.remote.keeping import CardKeeper, CardSource, read_kept
 
 _LOG = logging.getLogger("dragoman.remote")
 
 IDLE_CONNECTION_SECONDS = 3.0
 """Seconds that a connection is kept: less than servers usually do. One that they close as a message is on its way
 leaves nobody knowing whether it arrived."""
+
+INSPECTION_SECONDS = 10.0
+"""Seconds that an inspection waits for a card."""
 
 PARTING_SECONDS = 1.0
 """Seconds that the end of the server waits until remote agents are told of cancellations."""
@@ -59,6 +63,35 @@ class RemoteSettings(Struct, frozen=True, kw_only=True):
     def client(self, egress: Egress) -> RemoteClient:
         """Return what calls the agent, by this way out."""
         return RemoteClient(egress, self.credentials, idle=self.terms.idle, largest=self.terms.largest)
+
+
+async def inspect(settings: RemoteSettings) -> str:
+    """Return what a remote agent's card says of how it is called, and how it has changed since it was seen last.
+
+    Raises:
+        CardMissingError: there is none to be had just now.
+        CardUnusableError: the agent cannot be called by it.
+    """
+    egress = settings.egress()
+    try:
+        async with asyncio.timeout(INSPECTION_SECONDS):
+            found = await settings.source.fetch(settings.client(egress))
+    except TimeoutError:
+        raise CardMissingError(f"cannot be had within {INSPECTION_SECONDS:g} s") from None
+    finally:
+        await egress.close()
+    choice = found.choice
+    seen = read_kept(settings.file, settings.source.url) if settings.file is not None else None
+    if seen is None:
+        told = "was not seen before"
+    else:
+        members = drift(validate(seen.card.encode()).card, found.report.card)
+        told = (
+            f"has changed since it was seen last: {', '.join(members)}"
+            if members
+            else "is as it was seen last"
+        )
+    return f"A2A {choice.version} over {choice.binding} at {choice.place.url}; its card {told}"
 
 
 class _Line(Struct, frozen=True):

@@ -17,7 +17,16 @@ from msgspec import Struct
 from dragoman.cards.validate import CardReport, validate
 from dragoman.cards.verify import JwksError, trusted, verify
 from dragoman.protocol.client import RemoteRefusalError
-from dragoman.remote.card import CardUnusableError, Choice, Clients, Wanted, card_urls, choose, drift
+from dragoman.remote.card import (
+    CardMissingError,
+    CardUnusableError,
+    Choice,
+    Clients,
+    Wanted,
+    card_urls,
+    choose,
+    drift,
+)
 from dragoman.remote.client import LostError, RemoteClient, TooMuchError, UnreachedError
 
 _LOG = logging.getLogger("dragoman.remote")
@@ -63,7 +72,8 @@ class CardSource(Struct, frozen=True, kw_only=True):
         """Return the card as it is now.
 
         Raises:
-            CardUnusableError: there is none, or none that can be used.
+            CardMissingError: there is none.
+            CardUnusableError: there is none that can be used.
         """
         text = b""
         why = ""
@@ -74,11 +84,11 @@ class CardSource(Struct, frozen=True, kw_only=True):
             except RemoteRefusalError as error:
                 why = why or f"answers with {error.message}"
             except (UnreachedError, LostError) as error:
-                raise CardUnusableError(f"cannot be had: {error}") from None
+                raise CardMissingError(f"cannot be had: {error}") from None
             except TooMuchError:
                 raise CardUnusableError("is too large") from None
         else:
-            raise CardUnusableError(f"cannot be had: its place {why}")
+            raise CardMissingError(f"cannot be had: its place {why}")
         return self.judge(Seen(self.url, time.time(), text.decode(errors="replace")))
 
     def judge(self, seen: Seen) -> Known:

@@ -146,16 +146,17 @@ class Relay:
         for message in task.history:
             if message.role is Role.AGENT and message.message_id not in {*self._said, current}:
                 yield self._status(StatusChange(TaskState.WORKING, message))
+        is_known = status.state is self._state and (not current or current in self._said)
+        ends = status.state.is_terminal or status.state.is_interrupted
+        if not ends and not is_known:
+            yield from self._progress(StatusChange(status.state, status.message))
         for artifact in task.artifacts or ():
             chunk = self._difference(artifact)
             if chunk is not None:
                 yield chunk
-        asked = Asked(status.state, current, status.timestamp)
-        is_known = status.state is self._state and (not current or current in self._said)
-        if status.state.is_terminal or status.state.is_interrupted:
+        if ends:
+            asked = Asked(status.state, current, status.timestamp)
             yield from self._end(StatusChange(status.state, status.message), asked, snapshot=True)
-        elif not is_known:
-            yield from self._progress(StatusChange(status.state, status.message))
 
     def _of_update(self, told: Told) -> Iterator[Change]:
         change = told.change
