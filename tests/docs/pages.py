@@ -40,6 +40,8 @@ from dragoman.protocol.pages import MAX_PAGE_BYTES
 from dragoman.protocol.protojson import MAX_DEPTH
 from dragoman.protocol.requests import LONGEST_ID, MAX_PARTS
 from dragoman.protocol.v1_0.errors import TABLE, codes
+from dragoman.remote.differences import DIFFERENCES as REMOTE_DIFFERENCES
+from dragoman.remote.settings import RemoteTable
 from dragoman.serving import KEEP_ALIVE_SECONDS
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from tests.docs import commands, generations
@@ -84,7 +86,16 @@ def _inner(field: Any) -> type[Struct] | None:
 def _keys_of(kind: type[Struct]) -> list[Any]:
     """Return the fields of a section that are keys of its own; a list of tables is one too."""
     fields = msgspec.structs.fields(kind)
-    return [field for field in fields if _inner(field) is None or get_origin(field.type) is tuple]
+    return [
+        field
+        for field in fields
+        if _inner(field) is None or get_origin(field.type) is tuple or _may_be_text(field)
+    ]
+
+
+def _may_be_text(field: Any) -> bool:
+    """Tell whether a key is a text where it is no table."""
+    return str in get_args(field.type) and get_origin(field.type) is not dict
 
 
 def keys() -> set[str]:
@@ -132,6 +143,8 @@ def _type_and_value(section: str, field: Any) -> list[str]:
         )
     if get_origin(field.type) is dict:
         name = "table of strings"
+    if _may_be_text(field) and _inner(field) is not None:
+        name = "string or table"
     key = f"{section}.{field.encode_name}"
     if key in _DURATIONS or _DURATION.fullmatch(str(value)):
         name = "duration"
@@ -271,6 +284,18 @@ def limits_part() -> str:
             "429 `QUOTA_EXCEEDED`",
         ],
         ["output of an agent without code", size(MAX_OUTPUT), "`max_output`", "the task is FAILED"],
+        [
+            "silence of a remote agent",
+            spell(RemoteTable().idle),
+            "`a2a.idle`",
+            "it is asked how its task stands",
+        ],
+        [
+            "search for a remote agent's task that cannot be reached",
+            spell(RemoteTable().patience),
+            "`a2a.patience`",
+            "the task is FAILED",
+        ],
         ["silence of a model", spell(config.ModelTable().idle), "`openai.idle`", "the task is FAILED"],
         ["a command's end when it is asked to", f"{child.GRACE:g} seconds", "", "it is killed"],
         ["a stopped or parked handler's cleaning up", f"{GRACE:g} seconds", "", "it is abandoned"],
@@ -420,7 +445,14 @@ def extensions_part() -> str:
     return table(["URI", "what it is for"], rows)
 
 
+def remote_differences_part() -> str:
+    """Return what is not the same where a remote agent is served as ours."""
+    rows = [[f"`{one.name}`", one.about, one.lost or "nothing", one.done] for one in REMOTE_DIFFERENCES]
+    return table(["name", "what it is about", "what is lost", "what is done"], rows)
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
+    "remote_differences": remote_differences_part,
     "configuration": configuration_part,
     "commands": commands_part,
     "errors": errors_part,

@@ -101,7 +101,7 @@ KEYS: Mapping[str, str] = {
     "retention.rejected": "The same for tasks that ended REJECTED.",
     "retention.audit": 'How long the audit is kept, from what was done on: at least `"1m"`, or `"never"` to keep all.',
     "agents.ID.python": (
-        "What to serve: `module:attribute` or `file.py:attribute`. Either this, `command` or `openai` is needed."
+        "What to serve: `module:attribute` or `file.py:attribute`. Either this, `command`, `openai` or `a2a` is needed."
     ),
     "agents.ID.command": "A program and its arguments, which are the agent. No shell reads them.",
     "agents.ID.command_env": "Variables of the server's environment that the command is given beside the usual ones.",
@@ -116,6 +116,26 @@ KEYS: Mapping[str, str] = {
     "agents.ID.openai.api_key_env": "The environment variable that holds the key, sent as `Authorization: Bearer`.",
     "agents.ID.openai.headers_env": "Further headers: for each, the environment variable that holds its value.",
     "agents.ID.openai.idle": "Silence of the endpoint after which the run is FAILED.",
+    "agents.ID.a2a": "The URL of a remote A2A agent or of its card, or a table with it.",
+    "agents.ID.a2a.url": "The URL of the agent, below which its card stands, or of its card (`….json`). Needed.",
+    "agents.ID.a2a.bearer_env": "The environment variable that holds the token, sent as `Authorization: Bearer`.",
+    "agents.ID.a2a.headers_env": "Further headers: for each, the environment variable that holds its value.",
+    "agents.ID.a2a.origins": (
+        "Origins, beside that of `url`, to which the card may lead and the credential may go, such as "
+        "`https://api.example.com`."
+    ),
+    "agents.ID.a2a.version": "The only version of A2A to call it in: `1.0` or `0.3`. If empty, the newest of its card.",
+    "agents.ID.a2a.binding": (
+        "The only binding to call it over: `JSONRPC` or `HTTP+JSON`. If empty, what its card prefers."
+    ),
+    "agents.ID.a2a.jwks_file": "A file with a JWK Set: its card must be signed by one of these keys.",
+    "agents.ID.a2a.idempotent": (
+        "Whether it takes a message that is sent again under its id for the same one, so that a send of which nobody "
+        "knows whether it arrived may be repeated."
+    ),
+    "agents.ID.a2a.idle": "Silence after which an answer is given up, or its task looked for.",
+    "agents.ID.a2a.patience": "How long a task that cannot be reached is looked for before the run is FAILED.",
+    "agents.ID.a2a.refresh": "How often the card is fetched again.",
     "agents.ID.default": "Whether the agent's card also stands at `/.well-known/agent-card.json`. One agent at most.",
     "agents.ID.versions": "Protocol versions to serve the agent in: `1.0`, `0.3`. Others are refused by name.",
     "agents.ID.idempotency": '`"always"` or `"requested"`, as `Agent(idempotency=…)`.',
@@ -141,6 +161,7 @@ KEYS: Mapping[str, str] = {
 """Key, with `ID` for the name of an agent's table → what it means."""
 
 UNSET: Mapping[str, str] = {
+    "agents.ID.a2a": "none",
     "agents.ID.versions": "all",
     **{f"limits.{name}": "none" for name in LIMITS},
     **{f"tenants.T.limits.{name}": f"as `limits.{name}`" for name in LIMITS},

@@ -19,12 +19,10 @@ from dragoman.gateway.ports import ApprovalRequest
 from dragoman.model import (
     Artifact,
     ArtifactChunk,
-    Change,
     Message,
     Part,
     Role,
     StatusChange,
-    Task,
     TaskState,
 )
 from dragoman.model.approval import Decision, approval_digest
@@ -222,23 +220,6 @@ class Run(_Facts):
         """Ask the caller to authorize something (AUTH_REQUIRED): as `ask`, but streams of the caller stay open."""
         change = self._status(TaskState.AUTH_REQUIRED, text)
         return await self._execution.ask("require_auth", name or _digest(change), change)
-
-    async def relay(self, *changes: Change) -> None:
-        """Commit changes of the model as they are, all or none: for a handler that passes on what another agent does.
-
-        Inside of a `step` they are part of the step; elsewhere each call is an act. They can end the run in any way
-        that the lifecycle allows.
-        """
-        await self._execution.act(*changes)
-
-    async def relay_question(self, question: StatusChange, *, name: str) -> Message:
-        """Have the caller answer what another agent asks, in the state that it says: as `ask`."""
-        kind = "require_auth" if question.state is TaskState.AUTH_REQUIRED else "ask"
-        return await self._execution.ask(kind, name, question)
-
-    async def stored(self) -> Task:
-        """Return the task as it stands in the store, whoever wrote it: also once the run was stopped."""
-        return await self._execution.stored()
 
     async def approve(self, action: str, details: Any = None, *, name: str = "") -> Decision:
         """Have somebody allow an action, and return what they decided (INPUT_REQUIRED until then).

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.agents.run import Run
 from dragoman.model import Change, Message, StatusChange, Task
 from dragoman.model.errors import TaskNotFound
 from dragoman.model.payload import pack_object
@@ -26,6 +25,7 @@ from dragoman.protocol.client import Call, ClientBinding, Item, Outgoing, Remote
 from dragoman.remote.card import OURS, Choice
 from dragoman.remote.client import LostError, RemoteClient, TooMuchError, UnreachedError
 from dragoman.remote.failing import FailedError, is_passing, of_refusal, too_large, uncertain, wrong_task
+from dragoman.remote.passing import PassingRun
 from dragoman.remote.relay import Asked, OverflowingError, Relay, WrongTaskError
 
 _LOG = logging.getLogger("dragoman.remote")
@@ -66,7 +66,13 @@ class Conversation:
     """Talks with a remote agent for one attempt of a run."""
 
     def __init__(
-        self, agent: str, run: Run, client: RemoteClient, choice: Choice, binding: ClientBinding, terms: Terms
+        self,
+        agent: str,
+        run: PassingRun,
+        client: RemoteClient,
+        choice: Choice,
+        binding: ClientBinding,
+        terms: Terms,
     ) -> None:
         """Prepare to talk for `run` of the agent that has the id `agent` here."""
         self._agent = agent

@@ -17,6 +17,7 @@ from dragoman.remote.client import RemoteClient
 from dragoman.remote.conversation import Conversation, OverError, Terms
 from dragoman.remote.failing import FailedError
 from dragoman.remote.keeping import CardKeeper, CardSource, read_kept
+from dragoman.remote.passing import PassingRun
 
 _LOG = logging.getLogger("dragoman.remote")
 
@@ -144,7 +145,7 @@ class RemoteAgent:
         try:
             choice = (await self._line.cards.current(client)).choice
             binding = settings.source.clients[choice.version][choice.binding]
-            talk = Conversation(settings.name, run, client, choice, binding, settings.terms)
+            talk = Conversation(settings.name, PassingRun.of(run), client, choice, binding, settings.terms)
             await talk.hold()
         except OverError:
             return
@@ -166,4 +167,5 @@ class RemoteAgent:
     async def _fail(self, run: Run, error: FailedError) -> None:
         facts = {"agent": self._settings.name, "task_id": run.task_id, "attempt": run.attempt}
         _LOG.warning("%s%s", error, f" ({error.detail})" if error.detail else "", extra=facts)
-        await run.relay(error.change(run.task_id, run.context_id, self._settings.secrets()))
+        change = error.change(run.task_id, run.context_id, self._settings.secrets())
+        await PassingRun.of(run).relay(change)

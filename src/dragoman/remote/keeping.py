@@ -98,14 +98,16 @@ class CardSource(Struct, frozen=True, kw_only=True):
             CardUnusableError: it cannot be used.
         """
         report = validate(seen.card.encode())
+        if report.is_ambiguous:
+            raise CardUnusableError(
+                "can be read in more than one way: it gives a member twice, or what is no text"
+            )
         choice = choose(report, self.clients, self.wanted)
         if self.jwks:
             self._verify(report, choice.version)
         return Known(seen, report, choice)
 
     def _verify(self, report: CardReport, version: str) -> None:
-        if report.is_ambiguous:
-            raise CardUnusableError("can be read in more than one way, so its signature is worth nothing")
         try:
             verdict = verify(report.card, trusted(self.jwks, time.time()))
         except JwksError as error:

@@ -53,7 +53,8 @@ def serve(desk: Desk, listener: socket.socket) -> None:
 
 def listen(port: int) -> socket.socket:
     """A socket on 127.0.0.1; port 0 takes a free one."""
-    listener = socket.socket()
+    # By its protocol asyncio knows that it is TCP, and sends small pieces at once.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     return listener
