@@ -223,6 +223,27 @@ def test_a_task_that_cannot_be_found_again_has_an_end(stage: Stage, get: Script,
     assert stage.sends() == 1
 
 
+def test_a_task_that_has_grown_too_large_while_it_waited_has_an_end(stage: Stage) -> None:
+    asks = {"task": task("INPUT_REQUIRED")}
+    large = Reply(b" " * 2 * 1024 * 1024, Content_Type="application/json")
+    agent = stage.play({STREAM: stream(asks), GET: always(large)})
+    asked = agent.send("go")
+    assert state(asked) == "INPUT_REQUIRED"
+    ended = agent.send("an answer", taskId=asked["id"])
+    assert (state(ended), reason(ended)) == ("FAILED", "RESULT_TOO_LARGE")
+    assert stage.sends() == 1
+
+
+def test_an_authorization_that_was_given_elsewhere_lets_the_task_go_on(stage: Stage) -> None:
+    asks = {"task": task("AUTH_REQUIRED")}
+    agent = stage.play({STREAM: stream(asks), GET: answer(task("COMPLETED"))})
+    asked = agent.send("go")
+    assert state(asked) == "AUTH_REQUIRED"
+    # The message has our server look; the task does not wait any more, so it is not sent on.
+    assert state(agent.send("I did", taskId=asked["id"])) == "COMPLETED"
+    assert stage.sends() == 1
+
+
 def test_a_remote_agent_that_cannot_be_listened_to_is_polled(stage: Stage) -> None:
     looks = iter(["WORKING", "WORKING", "COMPLETED"])
     plays = {STREAM: stream(BEGUN), GET: in_turn(looks), SUBSCRIBE: error(-32004)}

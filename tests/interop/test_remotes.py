@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from tests.harness.paths import CHECKOUT
+from tests.harness.polling import until
+from tests.harness.server import ServerProcess
+from tests.harness.wire import call
 from tests.interop.remotes import checks
-from tests.interop.remotes.gateway import Agent, agent_at, gateway
+from tests.interop.remotes.gateway import Agent, Json, agent_at, gateway, state, text_of
 from tests.interop.remotes.processes import RemoteServer
 
 pytestmark = pytest.mark.interop
@@ -71,3 +75,51 @@ def test_a_cancel_comes_to_the_remote_agent(pair: Pair) -> None:
 
 def test_extensions_of_the_remote_agent_can_be_activated(pair: Pair) -> None:
     checks.check_extensions(pair.agent, pair.remote)
+
+
+HOSTED = """
+[hosted]
+enabled = true
+[agents.clerk]
+a2a = "{url}"
+tenant = "acme"
+workspace = "lab"
+[tenants.acme]
+features = ["agent_api"]
+[tenants.acme.principals.alice]
+workspaces = ["lab"]
+tokens = [ {{ env = "ALICE", scopes = ["ai:*", "a2a:*"] }} ]
+"""
+TOKEN = "a-token-of-alice-for-these-tests"
+
+
+def test_a_remote_agent_can_be_hosted(tmp_path: Path) -> None:
+    config = tmp_path / "dragoman.toml"
+    with new_remote("JSONRPC") as remote:
+        config.write_text(HOSTED.format(url=remote.url), encoding="utf-8")
+        with ServerProcess(tmp_path / "data", config=config, environment={"ALICE": TOKEN}) as server:
+            asked = _hosted(server, "SendMessage", message=HOSTED_MESSAGE)["task"]
+            assert (state(asked), text_of(asked["status"]["message"])) == ("INPUT_REQUIRED", "Which one?")
+            resume = f"{server.url}/v1/a2a/runs/{asked['id']}:resume"
+            assert call("POST", resume, {"text": "the red one"}, headers=BEARER).status == 200
+            done = until(
+                lambda: (
+                    found
+                    if state(found := _hosted(server, "GetTask", id=asked["id"])) == "COMPLETED"
+                    else None
+                ),
+                what="the end of the task",
+            )
+            # What was given before the question is part of the one result.
+            assert [text_of(one) for one in done["artifacts"]] == ["so far\n\nanswered: the red one"]
+
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+HOSTED_MESSAGE = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
+
+
+def _hosted(server: ServerProcess, method: str, **params: object) -> Json:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    reply = call("POST", f"{server.url}/v1/a2a/agents/clerk/rpc", request, headers=BEARER)
+    result: Json = reply.json()["result"]
+    return result

@@ -187,6 +187,8 @@ class Conversation:
                 return await self._look(remote_id)
             except (LostError, UnreachedError, RemoteRefusalError) as error:
                 self._bear(error, until)
+            except TooMuchError:
+                raise too_large(self._terms.largest) from None
             await asyncio.sleep(_wait(count))
         raise AssertionError("unreachable")
 
