@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import itertools
+import logging
 from typing import Protocol
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ from dragoman.model.errors import (
 )
 from dragoman.model.ids import new_id
 from dragoman.model.operation import SendMessage
+
+_LOG = logging.getLogger("dragoman.delegation")
 
 GENERATION = "1.0"
 """What remote agents are spoken to in."""
@@ -204,7 +207,7 @@ class Delegations:
             known, remote = await self._store.begin_delegation(delegation, audit=errand.audit)
             if remote is not None:
                 outcome = await self._sender.send(remote, known.id, errand.message, at_once=errand.at_once)
-                self._count(outcome)
+                self._count(known, outcome)
                 return await self._settle(known, outcome, errand.audit), False
         if known.digest != wanted:
             raise MessageIdConflict(
@@ -238,6 +241,13 @@ class Delegations:
                 [audit.on(target, outcome=REPLAYED, detail=delegation.outcome.status)]
             )
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, delegation: Delegation, outcome: Outcome) -> None:
+        if outcome.status == UNKNOWN:
+            # What is said of it is ours: nothing of the reply is in it.
+            _LOG.warning(
+                "nobody knows what became of a delegation: %s",
+                outcome.error,
+                extra={"tenant": delegation.tenant, "delegation_id": delegation.id},
+            )
         refused = outcome.status in ("failed", UNKNOWN)
         self._outcomes[outcome.status if refused else "answered"] += 1

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import msgspec
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
-_FACTS = ("agent", "tenant", "task_id", "attempt", "request_id")
+_FACTS = ("agent", "tenant", "task_id", "attempt", "delegation_id", "request_id")
 FLUSH_SECONDS = 0.05
 
 

@@ -1,127 +1,18 @@
-"""`/v1/a2a/agents`, `/v1/a2a/tasks` and `/v1/a2a/delegations`: who may, what is asked, and what comes of it."""
+"""`/v1/a2a/tasks` and `/v1/a2a/delegations`: who may, what is asked, what comes of it, and what is left of it."""
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
-from tests.harness.receiver import Receiver
+from tests.harness.polling import until
 from tests.harness.rogue import Rogue, reply, task
 from tests.harness.server import ServerProcess
-
-SECRET = "s3cr3t-of-the-remote-agent"
-TOKENS = {
-    "ALICE": "alice-of-acme-Zm9vYmFyLXNlY3JldA",
-    "BOB": "bob-of-acme-Zm9vYmFyLXNlY3JldA",
-    "READER": "reader-of-acme-Zm9vYmFyLXNlY3JldA",
-    "MUTE": "mute-of-acme-Zm9vYmFyLXNlY3JldA",
-    "CAROL": "carol-of-beta-Zm9vYmFyLXNlY3JldA",
-    "DAVE": "dave-of-plain-Zm9vYmFyLXNlY3JldA",
-}
-CONFIG = """
-[outbound]
-allow = ["127.0.0.0/8"]
-ports = "any"
-schemes = ["https", "http"]
-[agents.demo]
-python = "dragoman.agents.demo:demo"
-[tenants.acme]
-features = ["agent_api"]
-[tenants.acme.principals.alice]
-tokens = [
-    { env = "ALICE", scopes = ["ai:answer", "a2a:delegate"] },
-    { env = "READER", scopes = ["ai:answer", "a2a:read"] },
-    { env = "MUTE", scopes = ["a2a:delegate"] },
-]
-[tenants.acme.principals.bob]
-tokens = [{ env = "BOB", scopes = ["*"] }]
-[tenants.beta]
-features = ["agent_api"]
-[tenants.beta.principals.carol]
-tokens = [{ env = "CAROL", scopes = ["*"] }]
-[tenants.plain.principals.dave]
-tokens = [{ env = "DAVE", scopes = ["*"] }]
-"""
-
-
-class Api:
-    """Calls one server as one principal."""
-
-    def __init__(self, server: ServerProcess, who: str | None = "ALICE") -> None:
-        self.server = server
-        self._headers = {"Authorization": f"Bearer {TOKENS[who]}"} if who else {}
-
-    def by(self, who: str | None) -> "Api":
-        """The same server as somebody else."""
-        return Api(self.server, who)
-
-    def call(self, method: str, path: str, document: Any = None, **headers: str) -> httpx2.Response:
-        """Send a request below `/v1/a2a`."""
-        content = document if isinstance(document, bytes) else json.dumps(document).encode()
-        given = {} if document is None else {"Content-Type": "application/json"}
-        return httpx2.request(
-            method,
-            f"{self.server.url}/v1/a2a{path}",
-            content=b"" if document is None else content,
-            headers={**given, **self._headers, **headers},
-            timeout=60,
-            trust_env=False,
-        )
-
-    def register(self, url: str, token: str | None = SECRET, name: str = "remote") -> str:
-        """Register an agent, and return its id."""
-        body = {"name": name, "endpoint_url": url} | ({"bearer_token": token} if token else {})
-        answer = self.call("POST", "/agents", body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
-
-    def delegate(self, agent: str, task_id: str, message: Any = "Hello", **more: Any) -> httpx2.Response:
-        """Delegate."""
-        return self.call("POST", "/tasks", {"agentId": agent, "taskId": task_id, "message": message, **more})
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of three tenants, one of them without the feature."""
-    folder = tmp_path_factory.mktemp("delegating")
-    config = folder / "dragoman.toml"
-    config.write_text(CONFIG, encoding="utf-8")
-    with ServerProcess(folder / "data", config=config, environment=TOKENS) as running:
-        yield running
-
-
-@pytest.fixture
-def alice(home: ServerProcess) -> Api:
-    """Somebody who may delegate."""
-    return Api(home)
-
-
-@pytest.fixture
-def other() -> Iterator[Rogue]:
-    """A remote agent."""
-    with Rogue() as listening:
-        yield listening
-
-
-def reason(answer: httpx2.Response) -> str:
-    return str(answer.json()["error"]["details"][0]["reason"])
-
-
-def field(answer: httpx2.Response) -> str:
-    return str(answer.json()["error"]["details"][1]["fieldViolations"][0]["field"])
-
-
-def rows(server: ServerProcess, table: str) -> int:
-    with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10)) as store:
-        number: int = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - ours
-        return number
-
+from tests.interaction.remotes.callers import CONFIG, SECRET, Api, field, reason, rows
 
 PATHS = [
     ("GET", "/agents", None),
@@ -221,157 +112,6 @@ def test_another_method_is_refused_with_those_that_there_are(
 )
 def test_other_paths_are_not_there(alice: Api, path: str) -> None:
     assert alice.call("GET", path).status_code == 404
-
-
-# ------------------------------------------------------------------------------------------------------- registrations
-
-
-def test_a_registration_is_made_shown_listed_changed_and_removed(alice: Api) -> None:
-    body = {"name": "Translator", "endpoint_url": "https://a.example/rpc", "bearer_token": SECRET}
-    made = alice.call("POST", "/agents", body)
-    assert made.status_code == 201
-    shown = made.json()
-    assert set(shown) == {"id", "name", "endpoint_url", "has_credential", "created_at"}
-    assert (shown["name"], shown["endpoint_url"], shown["has_credential"]) == (
-        "Translator",
-        "https://a.example/rpc",
-        True,
-    )
-    place = f"/agents/{shown['id']}"
-    assert alice.call("GET", place).json() == shown
-    assert shown in alice.by("BOB").call("GET", "/agents?limit=500").json()["agents"], "it is the tenant's"
-    assert alice.call("HEAD", place).content == b""
-    changed = alice.call("PATCH", place, {"name": "Interpreter"}).json()
-    assert changed == shown | {"name": "Interpreter"}
-    moved = alice.call("PATCH", place, {"endpoint_url": "https://a.example/other"}).json()
-    assert moved["has_credential"] is True, "the origin is the same"
-    dropped = alice.call("PATCH", place, {"bearer_token": None}).json()
-    assert dropped["has_credential"] is False
-    gone = alice.call("DELETE", place)
-    assert (gone.status_code, gone.content) == (204, b"")
-    assert reason(alice.call("GET", place)) == "REMOTE_NOT_FOUND"
-
-
-def test_a_listing_comes_in_pages(alice: Api) -> None:
-    made = {alice.register("https://a.example/rpc", None, f"n{number}") for number in range(5)}
-    found: set[str] = set()
-    after = ""
-    while True:
-        page = alice.call("GET", f"/agents?limit=2&after={after}").json()
-        assert len(page["agents"]) <= 2
-        found |= {one["id"] for one in page["agents"]}
-        after = page["after"]
-        if not after:
-            break
-    assert made <= found
-    assert field(alice.call("GET", "/agents?limit=0")) == "limit"
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "https://b.example/rpc",
-        "https://a.example:443/rpc",
-        "https://A.example/rpc",
-        "http://a.example/rpc",
-        "https://a.example:8443/rpc",
-        "https://a.example.b.example/rpc",
-    ],
-)
-def test_a_changed_origin_drops_the_token(alice: Api, place: str) -> None:
-    agent = alice.register("https://a.example/rpc")
-    same = place.lower() in ("https://a.example/rpc", "https://a.example:443/rpc")
-    changed = alice.call("PATCH", f"/agents/{agent}", {"endpoint_url": place}).json()
-    assert (changed["endpoint_url"], changed["has_credential"]) == (place, same)
-    back = alice.call("PATCH", f"/agents/{agent}", {"endpoint_url": "https://a.example/rpc"}).json()
-    assert back["has_credential"] is same, "what was dropped does not come back"
-
-
-def test_the_token_of_an_origin_is_never_sent_to_another(alice: Api, other: Rogue) -> None:
-    with Rogue() as new:
-        agent = alice.register(other.url())
-        assert alice.delegate(agent, "first").json()["status"] == "completed"
-        alice.call("PATCH", f"/agents/{agent}", {"endpoint_url": new.url()})
-        assert alice.delegate(agent, "second").json()["status"] == "completed"
-        alice.call("PATCH", f"/agents/{agent}", {"bearer_token": "another-token-altogether"})
-        assert alice.delegate(agent, "third").json()["status"] == "completed"
-        assert [one.headers.get("authorization") for one in other.got()] == [f"Bearer {SECRET}"]
-        assert [one.headers.get("authorization") for one in new.got()] == [
-            None,
-            "Bearer another-token-altogether",
-        ]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "ftp://a.example/",
-        "https://user:pass@a.example/",
-        "https://a.example/#x",
-        "https://10.0.0.1/",
-        "https://169.254.169.254/",
-        "https://[::1]/",
-        "https://[::ffff:127.0.0.1]/",
-        "https://[64:ff9b::7f00:1]/",
-        "https://2130706433/",
-        "https://0x7f.1/",
-        "https://0177.0.0.1/",
-        "https://intranet/",
-        "https://a.example\\@b.example/",
-        "https://a.example/\r\nX: y",
-        "https://ä.example/",
-        "https://a.example/" + "x" * 3000,
-        "not a url",
-        7,
-    ],
-)
-def test_a_refused_endpoint_is_refused_when_it_is_registered(alice: Api, url: Any) -> None:
-    before = rows(alice.server, "remote_agent")
-    answer = alice.call("POST", "/agents", {"name": "x", "endpoint_url": url})
-    assert (answer.status_code, field(answer)) == (400, "endpoint_url")
-    agent = alice.register("https://a.example/rpc", None)
-    answer = alice.call("PATCH", f"/agents/{agent}", {"endpoint_url": url})
-    assert (answer.status_code, field(answer)) == (400, "endpoint_url")
-    assert rows(alice.server, "remote_agent") == before + 1
-
-
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        ({"name": ""}, "name"),
-        ({"name": " "}, "name"),
-        ({"name": "a\nb"}, "name"),
-        ({"name": "x" * 201}, "name"),
-        ({"name": 7}, "name"),
-        ({"bearer_token": ""}, "bearer_token"),
-        ({"bearer_token": "a\r\nX: y"}, "bearer_token"),
-        ({"bearer_token": "sécret"}, "bearer_token"),
-        ({"bearer_token": "a b"}, "bearer_token"),
-        ({"bearer_token": "x" * 8193}, "bearer_token"),
-        ({"bearerToken": "x"}, "bearerToken"),
-        ({"id": "mine"}, "id"),
-    ],
-)
-def test_what_is_wrong_with_a_registration_is_named_and_no_token_is_repeated(
-    alice: Api, change: dict[str, Any], wrong: str
-) -> None:
-    body = {"name": "x", "endpoint_url": "https://a.example/rpc"} | change
-    agent = alice.register("https://a.example/rpc", None)
-    for answer in (alice.call("POST", "/agents", body), alice.call("PATCH", f"/agents/{agent}", change)):
-        assert (answer.status_code, field(answer)) == (400, wrong)
-        token = str(change.get("bearer_token", ""))
-        assert len(token) < 4 or token not in answer.text
-
-
-def test_a_registration_is_checked_on_a_server_that_opens_nothing(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data") as running:
-        mine = Api(running, None)
-        for url in ("http://a.example/", "https://127.0.0.1/", "https://a.example:8443/"):
-            answer = mine.call("POST", "/agents", {"name": "x", "endpoint_url": url})
-            assert (answer.status_code, field(answer)) == (400, "endpoint_url")
-        made = mine.call("POST", "/agents", {"name": "x", "endpoint_url": "https://a.example/rpc"})
-        assert made.status_code == 201
 
 
 # ---------------------------------------------------------------------------------------------------------- delegating
@@ -482,6 +222,17 @@ def test_failed_and_unknown_are_recorded_outcomes_too(alice: Api, other: Rogue) 
     unknown = alice.delegate(agent, "unknown")
     assert (unknown.status_code, unknown.json()["status"]) == (200, "unknown")
     assert unknown.json()["error"] == {"message": "the remote agent answered 502"}
+    told = until(
+        lambda: [
+            line
+            for line in alice.server.log_lines()
+            if line.get("delegation_id") == unknown.json()["delegationId"]
+        ],
+        what="the log says so too",
+    )
+    assert [(line["logger"], line["level"], line["tenant"]) for line in told] == [
+        ("dragoman.delegation", "warning", "acme")
+    ]
     other.script = lambda asked: reply(task(asked))
     for before, task_id in ((failed, "failed"), (unknown, "unknown")):
         assert alice.delegate(agent, task_id).json() == before.json()
@@ -507,52 +258,6 @@ def test_a_task_that_goes_on_is_reconciled_by_its_id(alice: Api, other: Rogue) -
     assert found["result"]["task"]["status"] == {"state": "TASK_STATE_INPUT_REQUIRED"}
     assert alice.call("GET", place).json() == found
     assert [one.method for one in other.got()] == ["SendMessage", "GetTask", "GetTask"]
-
-
-# --------------------------------------------------------------------------------------------------------- discovering
-
-
-def test_a_card_is_shown_judged_and_installs_nothing(alice: Api, home: ServerProcess) -> None:
-    agent = alice.register(f"{home.url}/agents/demo/rpc")
-    before = alice.call("GET", "/agents?limit=500").json()
-    found = alice.call("POST", f"/agents/{agent}:discover").json()
-    assert found["url"] == f"{home.url}/agents/demo/.well-known/agent-card.json"
-    assert (found["valid"], found["findings"], found["signature"]) == (True, [], "good")
-    assert found["card"]["name"] == "Demo"
-    assert {one["binding"] for one in found["interfaces"]} == {"HTTP+JSON", "JSONRPC"}
-    assert alice.call("GET", "/agents?limit=500").json() == before
-
-
-def test_a_card_is_asked_for_without_the_token_until_one_is_wanted(alice: Api, other: Rogue) -> None:
-    agent = alice.register(other.url("/a/rpc"))
-    other.until = "head"
-    card = json.dumps({"name": "x"}).encode()
-    other.script = lambda asked: reply(card) if "authorization" in asked.headers else reply(b"", 401)
-    found = alice.call("POST", f"/agents/{agent}:discover").json()
-    assert (found["card"], found["valid"], found["signature"]) == ({"name": "x"}, False, "absent")
-    assert [one.path for one in other.got()] == ["/a/.well-known/agent-card.json"] * 2
-    other.script = lambda asked: reply(card)
-    alice.call("POST", f"/agents/{agent}:discover")
-    assert "authorization" not in other.got()[-1].headers
-
-
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"name":"%s"}' % SECRET.encode(), b"{" * 70_000])
-def test_what_is_no_card_is_told_without_a_word_of_it(alice: Api, other: Rogue, body: bytes) -> None:
-    agent = alice.register(other.url())
-    other.until = "head"
-    other.script = lambda asked: reply(body) if "authorization" in asked.headers else reply(b"", 401)
-    answer = alice.call("POST", f"/agents/{agent}:discover")
-    assert (answer.status_code, reason(answer)) == (503, "UNAVAILABLE")
-    assert SECRET not in answer.text
-
-
-def test_a_card_is_not_looked_for_where_it_is_redirected_to(alice: Api, other: Rogue) -> None:
-    with Receiver() as elsewhere:
-        agent = alice.register(other.url())
-        other.until = "head"
-        other.script = lambda asked: reply(b"", 302, f"Location: {elsewhere.url('/')}")
-        assert alice.call("POST", f"/agents/{agent}:discover").status_code == 503
-        assert elsewhere.connections == 0
 
 
 # -------------------------------------------------------------------------------------------------------- what is left

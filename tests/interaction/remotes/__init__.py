@@ -1,0 +1,1 @@
+"""Remote agents: their registration, and what is delegated to them."""
