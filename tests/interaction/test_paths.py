@@ -44,7 +44,15 @@ def test_an_unknown_path_below_an_agent_is_not_found(http: HttpCaller, method: s
 
 
 OUTSIDE = [
-    *("/", "/nope", "/agents", "/v1/a2a/agents/demo", "/v1/a2a/.well-known/agent.json", "/tasks", "/rpc"),
+    *(
+        "/",
+        "/nope",
+        "/agents",
+        "/v1/a2a/agents/demo/nope",
+        "/v1/a2a/.well-known/agent.json",
+        "/tasks",
+        "/rpc",
+    ),
     *(
         "/message:send",
         "/favicon.ico",
