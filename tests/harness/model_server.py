@@ -4,6 +4,7 @@
 text, which it repeats word by word.
 """
 
+import http.client
 import json
 import queue
 import select
@@ -11,11 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from tests.harness.paths import CHECKOUT
 
@@ -80,9 +83,19 @@ class ModelServer:
             if line["what"] == what:
                 return line
 
-    def asked_again(self) -> bool:
-        """Whether a further request has come that nobody has looked at."""
-        return any(line["what"] == "asked" for line in self._lines.queue)
+    def asked(self) -> list[dict[str, Any]]:
+        """All requests that were answered by now and that nobody has looked at, in the order in which they came."""
+        # What the server tells comes by a pipe: a request of our own shows when it has told all the others.
+        mark = uuid.uuid4().hex
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
+        connection.request("POST", "/mark", json.dumps({"messages": [{"content": ""}]}), {"X-Mark": mark})
+        connection.getresponse().read()
+        connection.close()
+        found = []
+        while (request := self.told("asked"))["headers"].get("x-mark") != mark:
+            found.append(request)
+        return found
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -80,7 +80,7 @@ def test_the_request_is_a_streamed_chat_completion(server: ModelServer) -> None:
         return Attempt(first.store, ref, first.settings)
 
     done(model(f"{server.url}/", system="Be brief.", user_agent="dragoman/1"), turn)
-    request = _last(server)
+    request = server.asked()[-1]
     assert request["path"] == "/v1/chat/completions"
     assert request["body"] == {
         "model": "tiny",
@@ -100,19 +100,6 @@ def test_the_request_is_a_streamed_chat_completion(server: ModelServer) -> None:
         "user-agent": "dragoman/1",
     }
     assert {name: request["headers"].get(name) for name in wanted} == wanted
-
-
-def _last(server: ModelServer) -> dict[str, Any]:
-    request = server.told("asked")
-    while server.asked_again():
-        request = server.told("asked")
-    return request
-
-
-def _quiet(server: ModelServer) -> None:
-    """Look away from what was asked so far."""
-    while server.asked_again():
-        server.told("asked")
 
 
 def _bytes(text: str) -> list[str]:
@@ -254,20 +241,20 @@ def test_a_server_that_comes_late_is_found(server: ModelServer, monkeypatch: pyt
 
 
 def test_a_connection_is_used_again_after_a_whole_answer(server: ModelServer) -> None:
-    _quiet(server)
+    server.asked()
     headers = {"Content-Type": EVENTS, "Transfer-Encoding": "chunked"}
     part = Part([chunk("all"), STOP], headers=headers, end="keep")
     acts = done(model(server.url), *[lambda: begun(request=message(str(part)))] * 2)
     assert shown(acts) == ["artifact all", "COMPLETED"] * 2
-    assert server.told("asked")["port"] == server.told("asked")["port"]
+    first, second = server.asked()
+    assert first["port"] == second["port"]
 
 
 def test_nothing_is_asked_twice(server: ModelServer) -> None:
-    _quiet(server)
+    server.asked()
     for part in (Part(status=503), Part(status=429), Part([chunk("half")])):
         assert asked(server, part)[-1].startswith("FAILED")
-        server.told("asked")
-        assert not server.asked_again()
+        assert len(server.asked()) == 1
 
 
 def test_a_cancel_closes_the_connection_at_once(server: ModelServer) -> None:
@@ -290,10 +277,10 @@ def test_a_cancel_closes_the_connection_at_once(server: ModelServer) -> None:
 
 
 def test_a_file_that_is_no_text_is_refused_before_anything_is_asked(server: ModelServer) -> None:
-    _quiet(server)
+    server.asked()
     acts = done(model(server.url), lambda: begun(request=message("", RawPart(raw=b"\xff"))))
     assert acts == ["REJECTED message.parts[0]: this agent takes text, data, and files that hold UTF-8 text."]
-    assert not server.asked_again()
+    assert server.asked() == []
 
 
 def test_nothing_is_taken_from_the_environment(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
