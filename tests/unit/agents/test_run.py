@@ -8,10 +8,7 @@ import pytest
 
 from dragoman.agents import Agent, BlockingRun, Run
 from dragoman.model import (
-    Artifact,
-    ArtifactChunk,
     RawPart,
-    StatusChange,
     TaskFold,
     TaskState,
     TextPart,
@@ -86,29 +83,6 @@ def test_a_run_ends_once_whatever_the_handler_returns(handler: Any, end: str) ->
         return "too late"
 
     assert done(ending) == done(ending_plainly) == [end]
-
-
-CHANGES = (
-    ArtifactChunk(Artifact(artifact_id="theirs", parts=(TextPart(text="x"),))),
-    StatusChange(TaskState.CANCELED),
-)
-
-
-async def relaying(run: Run) -> None:
-    await run.step("follow", lambda: run.relay(StatusChange(WORKING)))
-    await run.relay(*CHANGES)
-    assert (await run.stored()).status.state is TaskState.CANCELED
-
-
-def relaying_plainly(run: BlockingRun) -> None:
-    run.step("follow", lambda: run.relay(StatusChange(WORKING)))
-    run.relay(*CHANGES)
-    assert run.stored().status.state is TaskState.CANCELED
-
-
-@pytest.mark.parametrize("handler", [relaying, relaying_plainly])
-def test_changes_of_another_agent_are_committed_as_they_are_and_may_end_the_run(handler: Any) -> None:
-    assert done(handler) == ["WORKING", "artifact x", "CANCELED"]
 
 
 def test_a_handler_knows_the_request() -> None:
