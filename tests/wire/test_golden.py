@@ -50,7 +50,7 @@ from dragoman.protocol import negotiation
 from dragoman.protocol.protojson import parse
 from dragoman.protocol.spec import HttpCall, Occasion
 from dragoman.protocol.v1_0 import SPEC
-from dragoman.stores.sqlite import records
+from dragoman.stores import records
 from tests.wire.golden import FOLDER, Golden, cases, document, golden, placeless
 from tests.wire.sameness import exact, shape
 

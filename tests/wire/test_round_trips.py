@@ -13,7 +13,7 @@ from dragoman.model.payload import pack
 from dragoman.protocol.protojson import parse
 from dragoman.protocol.v1_0.decode import decode_send
 from dragoman.protocol.v1_0.encode import encode_answer, encode_item, encode_task
-from dragoman.stores.sqlite import records
+from dragoman.stores import records
 from tests.wire.sameness import exact, shape
 from tests.wire.strategies import (
     Pair,

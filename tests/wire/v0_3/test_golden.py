@@ -52,7 +52,7 @@ from dragoman.protocol.headers import Headers
 from dragoman.protocol.protojson import parse
 from dragoman.protocol.spec import Codec, HttpCall, HttpDialect, Occasion
 from dragoman.protocol.v0_3 import SPEC
-from dragoman.stores.sqlite import records
+from dragoman.stores import records
 from tests.wire.golden import HttpRequest, document, placeless
 from tests.wire.sameness import exact, shape
 from tests.wire.v0_3.golden import CODECS, Golden, golden

@@ -10,7 +10,7 @@ from dragoman.model import Received, Role, TaskEvent, TaskState
 from dragoman.model.operation import SendMessage
 from dragoman.protocol.protojson import parse
 from dragoman.protocol.v0_3 import decode
-from dragoman.stores.sqlite import records
+from dragoman.stores import records
 from tests.wire.sameness import exact, shape
 from tests.wire.strategies import json_objects
 from tests.wire.v0_3.golden import CODECS, READERS

@@ -7,11 +7,12 @@ from dragoman.gateway.audit import OK, REPLAYED, task_path
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
 from dragoman.gateway.quota import refusal
 from dragoman.model import Received, TaskEvent, TaskState
-from dragoman.model.errors import InvalidParams, QuotaExceeded, TaskNotFound, UnsupportedOperation
+from dragoman.model.errors import QuotaExceeded, TaskNotFound
+from dragoman.stores.records import accepted_from_row, encode
+from dragoman.stores.rows import awaits_approval, check_continued
 from dragoman.stores.sqlite import hooks
 from dragoman.stores.sqlite.approving import is_awaited
 from dragoman.stores.sqlite.parking import answer
-from dragoman.stores.sqlite.records import accepted_from_row, encode
 from dragoman.stores.sqlite.rows import find, has_counters, scope_id, write
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -155,18 +156,9 @@ def _continue(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int
     row = find(tx, scope, message.task_id)
     if row is None:
         raise TaskNotFound(message.task_id)
-    if message.context_id and message.context_id != row.context_id:
-        raise InvalidParams.of("message.contextId", f"task {row.id} belongs to another context; leave it out")
-    if acceptance.answers and not row.state.is_interrupted:
-        raise UnsupportedOperation(f"Task {row.id} does not wait for an answer: it is {row.state.name}")
-    if row.state.is_terminal:
-        raise UnsupportedOperation(
-            f"Task {row.id} is finished and takes no more messages; send a new one with its contextId instead"
-        )
+    check_continued(row, acceptance)
     if row.state.is_interrupted and is_awaited(tx, row.id):
-        raise UnsupportedOperation(
-            f"Task {row.id} waits for an approval, which no message can give; it is decided by the approval API"
-        )
+        raise awaits_approval(row)
     if acceptance.push is not None:
         hooks.check_room(tx, row.id, acceptance.push.id)
     if row.state.is_interrupted:

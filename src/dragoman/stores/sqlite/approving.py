@@ -2,23 +2,19 @@
 
 import sqlite3
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
-from msgspec import Raw
 
 from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import ApprovalRequest, JournalEntry
 from dragoman.model import Approval, Decision, Scope, StatusChange, TaskState
 from dragoman.model.approval import approval_digest
-from dragoman.model.errors import ApprovalClosed, ApprovalNotFound
+from dragoman.model.errors import ApprovalNotFound
+from dragoman.stores.records import approval_from_row, encode
+from dragoman.stores.rows import check_decidable
 from dragoman.stores.sqlite.parking import resume
-from dragoman.stores.sqlite.records import encode
 from dragoman.stores.sqlite.rows import find, scope_id, write
 from dragoman.stores.sqlite.writer import Transaction
-
-_decision = msgspec.json.Decoder(Decision).decode
-_sources = msgspec.json.Decoder(tuple[str, ...]).decode
 
 _SELECT = (
     "SELECT a.id, a.task_id, a.tenant, a.agent, a.principal, a.action, a.details, a.digest, a.created_at,"
@@ -71,14 +67,9 @@ def decide(
     approval = find_approval(tx, tenant, approval_id)
     scope = Scope(approval.tenant, approval.principal, approval.agent)
     row = find(tx, scope_id(tx, scope), approval.task_id, hidden=True)
-    if approval.decision is not None:
-        raise ApprovalClosed("This approval was decided before; a decision is made once")
-    expired = scope.agent in flat and approval.expires_at <= tx.now
-    if row is None or row.dispatch != "parked" or expired:
-        raise ApprovalClosed("The run that wanted this does not wait for it any more")
-    shown = approval_digest(approval.action, approval.details)
-    if shown != approval.digest or (digest is not None and digest != approval.digest):
-        raise ApprovalClosed("This is not what was shown; read the approval again before you decide")
+    row = check_decidable(
+        approval, row, digest, expired=scope.agent in flat and approval.expires_at <= tx.now
+    )
     tx.execute(
         "UPDATE approval SET decision = ?, decided_at = ? WHERE id = ?",
         (encode(decision), tx.now, approval_id),
@@ -106,7 +97,7 @@ def find_approval(db: sqlite3.Connection | Transaction, tenant: str, approval_id
     found = db.execute(f"{_SELECT} WHERE a.id = ? AND a.tenant = ?", (approval_id, tenant)).fetchone()
     if found is None:
         raise ApprovalNotFound(approval_id)
-    return _approval(found)
+    return approval_from_row(found)
 
 
 def open_approvals(db: sqlite3.Connection, tenant: str, after: str, limit: int) -> tuple[Approval, ...]:
@@ -114,23 +105,4 @@ def open_approvals(db: sqlite3.Connection, tenant: str, after: str, limit: int) 
     rows = db.execute(
         f"{_SELECT} WHERE a.tenant = ? AND a.id > ? AND {_OPEN} ORDER BY a.id LIMIT ?", (tenant, after, limit)
     ).fetchall()
-    return tuple(map(_approval, rows))
-
-
-def _approval(row: tuple[Any, ...]) -> Approval:
-    approval_id, task_id, tenant, agent, principal, action, details, digest, created, deadline, *rest = row
-    decision, sources = rest
-    return Approval(
-        id=approval_id,
-        task_id=task_id,
-        tenant=tenant,
-        agent=agent,
-        principal=principal,
-        action=action,
-        details=Raw(details),
-        digest=digest,
-        created_at=created,
-        expires_at=deadline,
-        sources=_sources(sources),
-        decision=None if decision is None else _decision(decision),
-    )
+    return tuple(map(approval_from_row, rows))

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.stores.sqlite.connection import StoreError, open_reader
+from dragoman.stores.errors import StoreError
+from dragoman.stores.sqlite.connection import open_reader
 
 STEP_PAGES = 1024
 """Pages copied between two reports of progress: 4 MiB."""

@@ -5,18 +5,24 @@ Each checks all that can be wrong before its first write, because the transactio
 
 from collections.abc import Collection, Mapping, Sequence
 
-from msgspec import structs
-
 from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun
-from dragoman.model import Change, Reply, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
-from dragoman.model.errors import Fenced, TaskNotCancelable, TaskNotFound
-from dragoman.model.payload import ABSENT
-from dragoman.stores.sqlite.evidence import has_used, note_sources
-from dragoman.stores.sqlite.records import encode
-from dragoman.stores.sqlite.rows import (
+from dragoman.model import Change, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
+from dragoman.model.errors import Fenced, TaskNotFound
+from dragoman.stores.records import encode
+from dragoman.stores.rows import (
     COLUMNS,
+    FLAT_DEADLINE,
+    PAST_DEADLINE,
+    RUNNING,
+    UNANSWERED,
     TaskRow,
+    as_shown,
+    check_cancelable,
+    says_nothing_new,
+)
+from dragoman.stores.sqlite.evidence import has_used, note_sources
+from dragoman.stores.sqlite.rows import (
     fail,
     find,
     leased,
@@ -30,13 +36,11 @@ from dragoman.stores.sqlite.writer import Transaction
 SWEPT = 200
 """Runs that one sweep ends at most: others wait for the writer."""
 
-_RUNNING = (TaskState.SUBMITTED, TaskState.WORKING)
-
 
 def append(tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: bool) -> tuple[TaskEvent, ...]:
     """See `TaskStore.append`."""
     row = leased(tx, lease)
-    changes = [_as_shown(row, change) for change in changes if not _says_nothing_new(tx, row, change)]
+    changes = [as_shown(row, change) for change in changes if not _says_nothing_new(tx, row, change)]
     if not changes:
         return ()
     events = write(tx, row, changes, reveal=reveal)
@@ -44,24 +48,10 @@ def append(tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: boo
     return events
 
 
-def _as_shown(row: TaskRow, change: Change) -> Change:
-    """Return a change as it is for a task that shows by now: a bare reply comes too late, so it completes the task."""
-    if isinstance(change, Reply) and row.visible:
-        message = structs.replace(change.message, task_id=row.id, context_id=row.context_id)
-        return StatusChange(TaskState.COMPLETED, message)
-    return change
-
-
 def _says_nothing_new(tx: Transaction, row: TaskRow, change: Change) -> bool:
     if isinstance(change, Used):
         return has_used(tx, row, change.source)
-    return (
-        row.state is TaskState.WORKING
-        and isinstance(change, StatusChange)
-        and change.state is TaskState.WORKING
-        and change.message is None
-        and change.metadata is ABSENT
-    )
+    return says_nothing_new(row, change)
 
 
 def wait(tx: Transaction, leases: Sequence[Lease]) -> None:
@@ -95,8 +85,7 @@ def cancel(tx: Transaction, scope: Scope, task_id: str, audit: AuditEntry | None
     row = find(tx, scope_id(tx, scope), task_id)
     if row is None:
         raise TaskNotFound(task_id)
-    if row.state.is_terminal:
-        raise TaskNotCancelable(f"Task {task_id} is {row.state.name} already and cannot be canceled")
+    check_cancelable(row)
     row.epoch += 1
     tx.note(audit, task_path(scope, task_id))
     return write(tx, row, (StatusChange(TaskState.CANCELED),))[0]
@@ -107,7 +96,7 @@ def expire(tx: Transaction) -> tuple[TaskEvent, ...]:
     rows = tx.execute(
         f"SELECT {COLUMNS} FROM task WHERE state IN (1, 2) AND deadline_at < ? LIMIT {SWEPT}", (tx.now,)
     ).fetchall()
-    return _fail_all(tx, rows, "The run passed its deadline and was stopped.")
+    return _fail_all(tx, rows, PAST_DEADLINE)
 
 
 def expire_parked(tx: Transaction, limits: Mapping[str, int], flat: Collection[str]) -> tuple[TaskEvent, ...]:
@@ -120,7 +109,7 @@ def expire_parked(tx: Transaction, limits: Mapping[str, int], flat: Collection[s
             f" AND (SELECT agent FROM scope s WHERE s.id = scope_id) IN ({marks}) LIMIT {SWEPT}",
             (tx.now, *flat),
         ).fetchall()
-        events += _fail_all(tx, rows, "The run was not finished within its deadline, so it was ended.")
+        events += _fail_all(tx, rows, FLAT_DEADLINE)
     for limit in sorted(set(limits.values())):
         agents = [agent for agent, own in limits.items() if own == limit]
         marks = ", ".join("?" * len(agents))
@@ -129,9 +118,7 @@ def expire_parked(tx: Transaction, limits: Mapping[str, int], flat: Collection[s
             f" AND (SELECT agent FROM scope s WHERE s.id = scope_id) IN ({marks}) LIMIT {SWEPT}",
             (tx.now - limit, *agents),
         ).fetchall()
-        events += _fail_all(
-            tx, rows, "Nobody answered within the time that the run may wait, so it was ended."
-        )
+        events += _fail_all(tx, rows, UNANSWERED)
     return tuple(events)
 
 
@@ -160,7 +147,7 @@ def record(tx: Transaction, lease: Lease, entry: JournalEntry) -> None:
 def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
     """See `TaskStore.take_over`."""
     row = find(tx, scope_id(tx, run.scope), run.task_id, hidden=True)
-    if row is None or row.epoch != run.epoch or row.state not in _RUNNING:
+    if row is None or row.epoch != run.epoch or row.state not in RUNNING:
         return False
     row.epoch += 1
     row.attempt += row.dispatch != "pending"
@@ -178,7 +165,7 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
 def give_up(tx: Transaction, run: LostRun, text: str, reveal: bool) -> None:
     """See `TaskStore.give_up`."""
     row = find(tx, scope_id(tx, run.scope), run.task_id, hidden=True)
-    if row is not None and row.epoch == run.epoch and row.state in _RUNNING:
+    if row is not None and row.epoch == run.epoch and row.state in RUNNING:
         fail(tx, row, text, reveal=reveal)
 
 

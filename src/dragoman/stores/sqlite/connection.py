@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 
 from dragoman.model.errors import Unavailable
+from dragoman.stores.errors import StoreError
 from dragoman.stores.sqlite.locks import write_lock_holder
 
 BUSY_SECONDS = 5.0
@@ -12,14 +13,6 @@ BUSY_SECONDS = 5.0
 
 WAL_LIMIT = 64 * 1024 * 1024
 """The WAL file is cut back to this many bytes when it is reset."""
-
-
-class StoreError(Exception):
-    """The file cannot be used; the message says why and what to do."""
-
-
-class StoreBusy(StoreError):
-    """Another process is writing to the file, for longer than a write should take."""
 
 
 class StoreInUse(StoreError):

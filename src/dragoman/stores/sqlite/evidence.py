@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 
 from dragoman.model import Change, Used
-from dragoman.stores.sqlite.rows import TaskRow
+from dragoman.stores.rows import TaskRow
 from dragoman.stores.sqlite.writer import Transaction
 
 # From one source to the next: what a scope has of them is a few, however many tasks they are in.

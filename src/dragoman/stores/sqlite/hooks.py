@@ -9,8 +9,8 @@ from dragoman.gateway.hooks import Hook, HookState, KeptConfig
 from dragoman.model import Scope, TaskEvent
 from dragoman.model.errors import QuotaExceeded, TaskNotFound
 from dragoman.model.push import MOST_CONFIGS
+from dragoman.stores.records import event_from_row
 from dragoman.stores.sqlite.queries import scope_id as scope_number
-from dragoman.stores.sqlite.records import event_from_row
 from dragoman.stores.sqlite.rows import find as find_task
 from dragoman.stores.sqlite.rows import scope_id
 from dragoman.stores.sqlite.writer import Transaction

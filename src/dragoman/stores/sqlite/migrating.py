@@ -13,10 +13,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from dragoman.stores.errors import StoreBusy, StoreError
 from dragoman.stores.sqlite.backup import Progress, back_up
 from dragoman.stores.sqlite.connection import (
-    StoreBusy,
-    StoreError,
     StoreInUse,
     explain,
     is_busy,

@@ -14,8 +14,9 @@ from dragoman.gateway.ports import Purged
 from dragoman.gateway.remotes import Remote, Seal
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.errors import Unavailable
+from dragoman.stores.errors import StoreError
 from dragoman.stores.sqlite import commands, hooks, purge, queries, remotes
-from dragoman.stores.sqlite.connection import StoreError, explain, open_reader, open_writer
+from dragoman.stores.sqlite.connection import explain, open_reader, open_writer
 from dragoman.stores.sqlite.migrating import check_schema
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
 from dragoman.stores.sqlite.writer import Transaction

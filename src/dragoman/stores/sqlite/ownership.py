@@ -13,7 +13,8 @@ import sqlite3
 from pathlib import Path
 from typing import Self
 
-from dragoman.stores.sqlite.connection import StoreBusy, StoreError, StoreInUse, is_busy
+from dragoman.stores.errors import StoreBusy, StoreError
+from dragoman.stores.sqlite.connection import StoreInUse, is_busy
 from dragoman.stores.sqlite.locks import write_lock_holder
 
 HEARTBEAT_TIMEOUT_MS = 15_000

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from dragoman.gateway.ports import JournalEntry, Lease, RunRef
 from dragoman.model import Message, Received, Scope, StatusChange, TaskEvent, TaskState
-from dragoman.stores.sqlite.records import encode
-from dragoman.stores.sqlite.rows import TaskRow, leased, run_ref, write
+from dragoman.stores.records import encode
+from dragoman.stores.rows import TaskRow
+from dragoman.stores.sqlite.rows import leased, run_ref, write
 from dragoman.stores.sqlite.writer import Transaction
 
 

@@ -23,7 +23,7 @@ from msgspec import Struct, json
 from dragoman.gateway.ports import Purged
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
-from dragoman.stores.sqlite.records import RECEIVED
+from dragoman.stores.records import RECEIVED
 from dragoman.stores.sqlite.rows import scope_id
 from dragoman.stores.sqlite.writer import Transaction
 

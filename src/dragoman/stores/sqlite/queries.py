@@ -23,14 +23,14 @@ from dragoman.model import (
 )
 from dragoman.model.errors import TaskNotFound
 from dragoman.model.payload import ABSENT
-from dragoman.stores.sqlite.evidence import count_with, has_source, lost_sources
-from dragoman.stores.sqlite.records import (
+from dragoman.stores.records import (
     accepted_from_row,
     change_from_row,
     decode_given,
     event_from_row,
     folded,
 )
+from dragoman.stores.sqlite.evidence import count_with, has_source, lost_sources
 
 PAGE_BYTES = 1024 * 1024
 """Stored bytes after which a page takes no further task."""

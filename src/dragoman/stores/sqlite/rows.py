@@ -5,37 +5,12 @@ Every change of a task goes through `write`: one place where sequence numbers, s
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from dragoman.gateway.ports import Lease, RunRef
-from dragoman.model import Change, Message, Received, Reply, Scope, StatusChange, TaskEvent, TaskState
-from dragoman.model.errors import Fenced
-from dragoman.model.lifecycle import advance
+from dragoman.model import Change, Message, Received, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.model.speech import agent_message
-from dragoman.stores.sqlite.records import RECEIVED, decode_change, decode_request, encode
+from dragoman.stores.records import RECEIVED, decode_change, decode_request, encode
+from dragoman.stores.rows import COLUMNS, TaskRow, held, move
 from dragoman.stores.sqlite.writer import Transaction
-
-COLUMNS = (
-    "id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch"
-)
-"""The columns of a TaskRow, in order."""
-
-
-class TaskRow(Struct):
-    """The part of a task's row that writing needs; changed in step with the row."""
-
-    id: str
-    scope_id: int
-    context_id: str
-    visible: int
-    counted: int
-    state: TaskState
-    status_at: int
-    status_seq: int
-    seq: int
-    epoch: int
-    attempt: int
-    dispatch: str
 
 
 def scope_id(tx: Transaction, scope: Scope, *, create: bool = False) -> int:
@@ -78,12 +53,7 @@ def leased(tx: Transaction, lease: Lease) -> TaskRow:
         Fenced: the lease is not good any more.
     """
     values = tx.execute(f"SELECT {COLUMNS} FROM task WHERE id = ?", (lease.task_id,)).fetchone()
-    if values is None:
-        raise Fenced("the task is gone")
-    row = row_of(values)
-    if row.epoch != lease.epoch or row.state.is_terminal:
-        raise Fenced(f"the run is not this writer's any more (the task is {row.state.name})")
-    return row
+    return held(None if values is None else row_of(values), lease)
 
 
 def fail(tx: Transaction, row: TaskRow, text: str, *, reveal: bool = False) -> tuple[TaskEvent, ...]:
@@ -98,20 +68,9 @@ def write(
 ) -> tuple[TaskEvent, ...]:
     """Add events to a task and move its row with them."""
     before, was_visible = row.state, row.visible
-    state = before
-    for change in changes:
-        state = advance(state, change)
-    # Nothing can fail by our rules from here on.
-    at = max(row.status_at, tx.now)
-    events = []
-    for change in changes:
-        row.seq += 1
-        if isinstance(change, StatusChange | Reply) or (
-            isinstance(change, Received) and change.state is not None
-        ):
-            row.status_seq, row.status_at = row.seq, at
-        events.append(TaskEvent(row.id, row.context_id, row.seq, at, row.attempt, change))
-    row.state = state
+    # Nothing can fail by our rules after this.
+    events = move(row, changes, tx.now)
+    state = row.state
     if reveal and not was_visible:
         row.visible = 1
         row.counted = has_counters(tx, row.scope_id, row.context_id)
@@ -132,7 +91,7 @@ def write(
                 row.counted,
                 row.epoch,
                 dispatch,
-                at if parked else None,
+                events[0].at if parked else None,
                 row.id,
             ),
         )

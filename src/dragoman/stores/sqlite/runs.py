@@ -2,10 +2,9 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from dragoman.gateway.operating import RunFilters, RunView
-from dragoman.model import Scope, TaskState
+from dragoman.stores.records import passes, run_from_row
 
 LOOKED_AT = 2000
 """Runs that are looked at for one page at most."""
@@ -27,8 +26,8 @@ def runs(
     seen, place = 0, ""
     for row in rows:
         seen, place = seen + 1, row[0]
-        view = _view(row)
-        if _passes(view, filters):
+        view = run_from_row(row)
+        if passes(view, filters):
             found.append(view)
             if len(found) == limit:
                 return found, place
@@ -38,41 +37,4 @@ def runs(
 def run(db: sqlite3.Connection, task_id: str) -> RunView | None:
     """See `RunStore.run`."""
     row = db.execute(f"{_SELECT} WHERE t.id = ?", (task_id,)).fetchone()
-    return _view(row) if row is not None else None
-
-
-def _passes(view: RunView, filters: RunFilters) -> bool:
-    return (
-        filters.tenant in ("", view.scope.tenant)
-        and filters.principal in ("", view.scope.principal)
-        and filters.agent in ("", view.scope.agent)
-        and filters.state in (None, view.state)
-    )
-
-
-def _view(row: Sequence[Any]) -> RunView:
-    (
-        task_id,
-        tenant,
-        principal,
-        agent,
-        context_id,
-        state,
-        since,
-        created_at,
-        deadline_at,
-        attempt,
-        dispatch,
-    ) = row
-    return RunView(
-        task_id=task_id,
-        scope=Scope(tenant, principal, agent),
-        context_id=context_id,
-        state=TaskState(state),
-        since=since,
-        created_at=created_at,
-        deadline_at=deadline_at,
-        attempt=attempt,
-        waits=dispatch == "pending",
-        parked=dispatch == "parked",
-    )
+    return run_from_row(row) if row is not None else None

@@ -40,10 +40,12 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.errors import Unavailable
+from dragoman.stores import auditing
+from dragoman.stores.book import version_of
+from dragoman.stores.errors import StoreError
 from dragoman.stores.sqlite import (
     accepting,
     approving,
-    auditing,
     commands,
     hooks,
     parking,
@@ -53,7 +55,6 @@ from dragoman.stores.sqlite import (
     runs,
 )
 from dragoman.stores.sqlite.connection import (
-    StoreError,
     explain,
     is_damage,
     open_reader,
@@ -62,7 +63,7 @@ from dragoman.stores.sqlite.connection import (
 from dragoman.stores.sqlite.locks import write_lock_holder
 from dragoman.stores.sqlite.migrating import open_store
 from dragoman.stores.sqlite.ownership import Ownership
-from dragoman.stores.sqlite.tenants import SqliteBook, all_or_nothing, consult, version_of
+from dragoman.stores.sqlite.tenants import all_or_nothing, book_of, consult
 from dragoman.stores.sqlite.writer import Transaction, Writer
 
 CHECK_SECONDS = 2.0
@@ -486,7 +487,7 @@ class SqliteStore:
 
         def run(tx: Transaction) -> T:
             with all_or_nothing(tx.execute):
-                return work(SqliteBook(tx.execute, tx.now))
+                return work(book_of(tx.execute, tx.now))
 
         result: T = await self._writer.run(run)
         return result

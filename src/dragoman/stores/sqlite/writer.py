@@ -20,7 +20,7 @@ from dragoman.gateway.audit import OK, AuditEntry
 from dragoman.gateway.ports import Commit, RunRef
 from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
-from dragoman.stores.sqlite import auditing
+from dragoman.stores import auditing
 from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
 from dragoman.stores.sqlite.tallying import Tallies

@@ -1,4 +1,4 @@
-"""The audit in SQLite: rows are added in the transaction of what they are about, and go when their time is over."""
+"""The audit of a store: rows are added in the transaction of what they are about, and go when their time is over."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

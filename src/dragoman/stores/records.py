@@ -1,13 +1,15 @@
 """Model values to stored bytes and back: version-neutral JSON by msgspec."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from dragoman.gateway.operating import RunFilters, RunView
 from dragoman.gateway.ports import Acceptance, Accepted, RunRequest
-from dragoman.model import ArtifactChunk, Change, TaskEvent, TaskFold
+from dragoman.model import Approval, ArtifactChunk, Change, Decision, Scope, TaskEvent, TaskFold, TaskState
 from dragoman.model.errors import ArtifactUnverified, MessageIdConflict
 from dragoman.model.payload import ABSENT
 
@@ -17,6 +19,8 @@ encode = msgspec.json.Encoder().encode
 decode_change = msgspec.json.Decoder(Change).decode
 decode_request = msgspec.json.Decoder(RunRequest).decode
 decode_given = msgspec.json.Decoder(tuple[ArtifactChunk, ...]).decode
+_decision = msgspec.json.Decoder(Decision).decode
+_sources = msgspec.json.Decoder(tuple[str, ...]).decode
 
 RECEIVED = b'{"c":"received"'
 """How the record of a Received begins."""
@@ -74,6 +78,65 @@ def folded(
     except ValueError as error:
         raise _damaged(task_id, error) from error
     return fold
+
+
+def approval_from_row(row: Sequence[Any]) -> Approval:
+    """Return the approval of a row, which ends with the run's deadline, the decision, and its sources in JSON."""
+    approval_id, task_id, tenant, agent, principal, action, details, digest, created, deadline, *rest = row
+    decision, sources = rest
+    return Approval(
+        id=approval_id,
+        task_id=task_id,
+        tenant=tenant,
+        agent=agent,
+        principal=principal,
+        action=action,
+        details=msgspec.Raw(details),
+        digest=digest,
+        created_at=created,
+        expires_at=deadline,
+        sources=_sources(sources),
+        decision=None if decision is None else _decision(decision),
+    )
+
+
+def passes(view: RunView, filters: RunFilters) -> bool:
+    """Tell whether filters let a run through."""
+    return (
+        filters.tenant in ("", view.scope.tenant)
+        and filters.principal in ("", view.scope.principal)
+        and filters.agent in ("", view.scope.agent)
+        and filters.state in (None, view.state)
+    )
+
+
+def run_from_row(row: Sequence[Any]) -> RunView:
+    """Return the run of a row: id, scope, context, state and since when, beginning, deadline, attempt, dispatch."""
+    (
+        task_id,
+        tenant,
+        principal,
+        agent,
+        context_id,
+        state,
+        since,
+        created_at,
+        deadline_at,
+        attempt,
+        dispatch,
+    ) = row
+    return RunView(
+        task_id=task_id,
+        scope=Scope(tenant, principal, agent),
+        context_id=context_id,
+        state=TaskState(state),
+        since=since,
+        created_at=created_at,
+        deadline_at=deadline_at,
+        attempt=attempt,
+        waits=dispatch == "pending",
+        parked=dispatch == "parked",
+    )
 
 
 def _damaged(task_id: str, error: Exception) -> ArtifactUnverified:
