@@ -29,9 +29,10 @@ def declared(lines: list[str]) -> dict[str, set[str]]:
     return {one.name: {str(bound) for bound in one.specifier} for one in found}
 
 
-def test_serve_in_repeats_the_dependencies_of_the_package() -> None:
+def test_serve_in_repeats_the_dependencies_of_the_package_with_all_extras() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    package, serve = declared(project["dependencies"]), declared(read("serve.in").splitlines())
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    package, serve = declared([*project["dependencies"], *extras]), declared(read("serve.in").splitlines())
     assert package.keys() == serve.keys()
     loosened = [name for name, bounds in package.items() if not bounds <= serve[name]]
     assert not loosened, "serve.in may hold a package back, never let it go further than pyproject.toml"
