@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway.ports import TaskStore
-from tests.contract.homes import SqliteHome, StoreHome
+from tests.contract.homes import PostgresHome, SqliteHome, StoreHome
 from tests.contract.rooms import ENGINES, EngineRoom
 
-HOMES: list[type[StoreHome]] = [SqliteHome]
+HOMES: list[type[StoreHome]] = [SqliteHome, PostgresHome]
 """The stores under contract. One line adds another."""
 
 

@@ -8,8 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
+import asyncpg
+
 from dragoman.gateway.ports import TaskStore
+from dragoman.stores.postgres import PostgresStore, Target
 from dragoman.stores.sqlite import SqliteStore
+from tests.harness.postgres import databases, execute, in_thread, rows
 
 
 class StoreHome(Protocol):
@@ -43,6 +47,14 @@ class StoreHome(Protocol):
 
     def status_row(self, task_id: str) -> tuple[int, int, int]:
         """Return what the task's own row holds: state, status time and last sequence number."""
+        ...
+
+    def change_approval(self, column: str, value: str | bytes) -> None:
+        """Change what is kept of every approval."""
+        ...
+
+    def change_audit(self, statement: str) -> str:
+        """Run a statement that changes the audit, and return what the database says against it."""
         ...
 
 
@@ -93,6 +105,71 @@ class SqliteHome(StoreHome):
             ).fetchone()
         return row
 
+    def change_approval(self, column: str, value: str | bytes) -> None:
+        self._write(f"UPDATE approval SET {column} = ?", value)  # noqa: S608 - a name of ours
+
+    def change_audit(self, statement: str) -> str:
+        try:
+            self._write(statement)
+        except sqlite3.IntegrityError as error:
+            return str(error)
+        return ""
+
     def _write(self, statement: str, *values: Any) -> None:
         with closing(sqlite3.connect(self.path, timeout=10, isolation_level=None)) as connection:
             connection.execute(statement, values)
+
+
+class PostgresHome(StoreHome):
+    """A PostgreSQL database."""
+
+    name = "postgres"
+
+    def __init__(self, folder: Path) -> None:
+        self.url = in_thread(lambda: databases().make())
+        self._store: PostgresStore | None = None
+
+    def open(self) -> PostgresStore:
+        self.close()
+        self._store = PostgresStore(Target(self.url), lease=15.0)
+        return self._store
+
+    def close(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def remove(self) -> None:
+        self.close()
+        in_thread(lambda: databases().give_back(self.url))
+
+    def shift_clock(self, milliseconds: int) -> None:
+        execute(self.url, "UPDATE clock SET offset_ms = offset_ms + $1", milliseconds)
+
+    def left(self) -> dict[str, int]:
+        counted = (
+            "(SELECT scope_id, context_id FROM (TABLE counter UNION ALL TABLE counter_step) every"
+            " WHERE context_id <> '' GROUP BY scope_id, context_id HAVING sum(n) <> 0) left_over"
+        )
+        tables = {name: name for name in ("task", "event", "journal", "identity")} | {"counter": counted}
+        return {
+            name: rows(self.url, f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608
+            for name, table in tables.items()
+        }
+
+    def status_row(self, task_id: str) -> tuple[int, int, int]:
+        found = rows(self.url, "SELECT state, status_at, seq FROM task WHERE id = $1", task_id)
+        state, status_at, seq = found[0]
+        return state, status_at, seq
+
+    def change_approval(self, column: str, value: str | bytes) -> None:
+        if column == "action" and isinstance(value, str):
+            value = value.encode()
+        execute(self.url, f"UPDATE approval SET {column} = $1", value)  # noqa: S608 - a name of ours
+
+    def change_audit(self, statement: str) -> str:
+        try:
+            execute(self.url, statement)
+        except asyncpg.RaiseError as error:
+            return str(error)
+        return ""

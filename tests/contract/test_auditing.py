@@ -1,9 +1,6 @@
 """What of tasks goes into the audit: each act in the transaction of what it did, and nothing where nothing was done."""
 
-import asyncio
-import sqlite3
-import threading
-from contextlib import closing
+from typing import Protocol
 
 import pytest
 from msgspec import structs
@@ -14,23 +11,24 @@ from dragoman.gateway.tenants import TenantStore
 from dragoman.model import Decision, TaskState
 from dragoman.model.errors import (
     ApprovalClosed,
-    DragomanError,
     MessageIdConflict,
     TaskNotCancelable,
     TaskNotFound,
 )
 from dragoman.model.ids import new_id
 from dragoman.model.payload import ABSENT
-from dragoman.stores.sqlite import SqliteStore
-from tests.contract.homes import SqliteHome
+from tests.contract.homes import StoreHome
 from tests.contract.samples import ALICE, OTHER_PRINCIPAL, acceptance, begun, message, purged, status
-from tests.contract.test_sqlite_batches import refuse_by_database
 
 SEND = AuditEntry(
     action="SendMessage", tenant="acme", principal="alice", credential="t1", address="127.0.0.1"
 )
 CANCEL = structs.replace(SEND, action="CancelTask")
 DECIDE = structs.replace(SEND, action="DecideApproval", principal="carol")
+
+
+class AuditedStore(TaskStore, TenantStore, Protocol):
+    """A store whose audit can be read."""
 
 
 async def audited(store: TenantStore) -> list[AuditEntry]:
@@ -45,7 +43,7 @@ def done(
     return structs.replace(entry, target=target, outcome=outcome, detail=detail)
 
 
-async def test_a_send_that_is_accepted_and_one_that_is_known_already_are_noted(store: SqliteStore) -> None:
+async def test_a_send_that_is_accepted_and_one_that_is_known_already_are_noted(store: AuditedStore) -> None:
     asked = structs.replace(acceptance(), audit=SEND)
     first = await store.accept(asked)
     await store.accept(structs.replace(asked, task_id=new_id()))
@@ -58,13 +56,13 @@ async def test_a_send_that_is_accepted_and_one_that_is_known_already_are_noted(s
     ]
 
 
-async def test_a_cancel_is_noted(store: SqliteStore) -> None:
+async def test_a_cancel_is_noted(store: AuditedStore) -> None:
     lease = await begun(store)
     await store.cancel(ALICE, lease.task_id, audit=CANCEL)
     assert await audited(store) == [done(CANCEL, lease.task_id)]
 
 
-async def test_a_decision_is_noted_as_it_was(store: SqliteStore) -> None:
+async def test_a_decision_is_noted_as_it_was(store: AuditedStore) -> None:
     for approved in (True, False):
         lease = await begun(store)
         request = ApprovalRequest(id=new_id(), action="Delete it")
@@ -80,7 +78,7 @@ async def test_a_decision_is_noted_as_it_was(store: SqliteStore) -> None:
     assert len(await audited(store)) == 2
 
 
-async def test_what_is_not_audited_and_what_is_refused_leave_no_row(store: SqliteStore) -> None:
+async def test_what_is_not_audited_and_what_is_refused_leave_no_row(store: AuditedStore) -> None:
     lease = await begun(store)
     accepted = acceptance(message("one", message_id="m"))
     await store.accept(accepted)
@@ -98,7 +96,7 @@ async def test_what_is_not_audited_and_what_is_refused_leave_no_row(store: Sqlit
     assert await audited(store) == []
 
 
-async def test_denials_are_added_as_they_are(store: SqliteStore) -> None:
+async def test_denials_are_added_as_they_are(store: AuditedStore) -> None:
     denied = [
         AuditEntry(
             action="Access", target="agents/writer", address="10.0.0.1", outcome="UNAUTHENTICATED", times=7
@@ -109,34 +107,14 @@ async def test_denials_are_added_as_they_are(store: SqliteStore) -> None:
     assert await audited(store) == denied
 
 
-async def test_one_bad_operation_of_a_batch_takes_no_row_of_its_neighbours_and_leaves_none_twice(
-    store: SqliteStore,
-) -> None:
-    gate = threading.Event()
-    held = asyncio.ensure_future(store._writer.run(lambda _: gate.wait(10)))
-    asked = [structs.replace(acceptance(message(f"{n}")), audit=SEND) for n in range(20)]
-    waiting = [asyncio.ensure_future(store.accept(one)) for one in asked[:10]]
-    bad = asyncio.ensure_future(store._writer.run(refuse_by_database))
-    waiting += [asyncio.ensure_future(store.accept(one)) for one in asked[10:]]
-    await asyncio.sleep(0)
-    gate.set()
-    await held
-    with pytest.raises(DragomanError):
-        await bad
-    accepted = await asyncio.gather(*waiting)
-    assert await audited(store) == [done(SEND, one.task_id) for one in accepted]
-
-
-async def test_rows_outlive_their_task_and_nobody_changes_them(home: SqliteHome, store: TaskStore) -> None:
+async def test_rows_outlive_their_task_and_nobody_changes_them(home: StoreHome, store: AuditedStore) -> None:
     lease = await begun(store)
     await store.cancel(ALICE, lease.task_id, audit=CANCEL)
     home.shift_clock(1000)
     assert await purged(store, canceled=1) == 1
     assert await audited(store) == [done(CANCEL, lease.task_id)]
-    with closing(sqlite3.connect(home.path, isolation_level=None)) as connection:
-        for statement in ("UPDATE audit SET outcome = 'other'", "DELETE FROM audit"):
-            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-                connection.execute(statement)
+    for statement in ("UPDATE audit SET outcome = 'other'", "DELETE FROM audit"):
+        assert "append-only" in home.change_audit(statement)
     assert await audited(store) == [done(CANCEL, lease.task_id)]
 
 
@@ -144,7 +122,7 @@ DAY = 86_400_000
 
 
 async def test_the_audit_is_purged_of_what_is_too_old_step_by_step_and_of_nothing_else(
-    store: SqliteStore, home: SqliteHome
+    store: AuditedStore, home: StoreHome
 ) -> None:
     old = [structs.replace(SEND, target=f"old/{number}", outcome="ok") for number in range(600)]
     young = [structs.replace(SEND, target=f"young/{number}", outcome="ok") for number in range(3)]
@@ -165,26 +143,24 @@ async def test_the_audit_is_purged_of_what_is_too_old_step_by_step_and_of_nothin
 
 
 async def test_nothing_that_is_still_to_be_kept_can_be_deleted_or_changed(
-    store: SqliteStore, home: SqliteHome
+    store: AuditedStore, home: StoreHome
 ) -> None:
     await store.add_to_audit([SEND])
     home.shift_clock(DAY)
     await store.add_to_audit([CANCEL])
     assert await store.purge_audit(DAY // 2) == 1
-    with closing(sqlite3.connect(home.path, timeout=10, isolation_level=None)) as connection:
-        for statement in (
-            "DELETE FROM audit",
-            "UPDATE audit SET at = 0",
-            "DELETE FROM audit_horizon",
-            "UPDATE audit_horizon SET kept_since = 0",
-        ):
-            with pytest.raises(sqlite3.IntegrityError, match="audit"):
-                connection.execute(statement)
+    for statement in (
+        "DELETE FROM audit",
+        "UPDATE audit SET at = 0",
+        "DELETE FROM audit_horizon",
+        "UPDATE audit_horizon SET kept_since = 0",
+    ):
+        assert "audit" in home.change_audit(statement)
     assert await audited(store) == [CANCEL]
 
 
 async def test_a_row_from_before_the_clock_was_set_back_waits_for_its_time(
-    store: SqliteStore, home: SqliteHome
+    store: AuditedStore, home: StoreHome
 ) -> None:
     await store.add_to_audit([SEND])
     home.shift_clock(-2 * DAY)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dragoman.gateway.hooks import KeptConfig
 from dragoman.gateway.ports import TaskStore
-from dragoman.model import TaskState
+from dragoman.model import TaskState, Used
 from dragoman.model.errors import DragomanError, TaskNotFound, Unavailable
 from dragoman.stores.sqlite import SqliteStore, connection
 from dragoman.stores.sqlite.writer import Transaction, Work
@@ -29,6 +30,7 @@ from tests.contract.samples import (
     recorded,
     status,
 )
+from tests.contract.test_auditing import SEND, audited, done
 
 GOOD = 50
 
@@ -174,3 +176,34 @@ async def test_a_task_without_push_configurations_runs_no_statement_for_them(hom
     )
     assert len([one for one in statements if "push_config" in one]) == 1
     store._connection.set_trace_callback(None)
+
+
+async def test_one_bad_operation_of_a_batch_takes_no_row_of_its_neighbours_and_leaves_none_twice(
+    store: SqliteStore,
+) -> None:
+    gate = threading.Event()
+    held = asyncio.ensure_future(store._writer.run(lambda _: gate.wait(10)))
+    asked = [structs.replace(acceptance(message(f"{n}")), audit=SEND) for n in range(20)]
+    waiting = [asyncio.ensure_future(store.accept(one)) for one in asked[:10]]
+    bad = asyncio.ensure_future(store._writer.run(refuse_by_database))
+    waiting += [asyncio.ensure_future(store.accept(one)) for one in asked[10:]]
+    await asyncio.sleep(0)
+    gate.set()
+    await held
+    with pytest.raises(DragomanError):
+        await bad
+    accepted = await asyncio.gather(*waiting)
+    assert await audited(store) == [done(SEND, one.task_id) for one in accepted]
+
+
+async def test_a_listing_of_somebody_who_has_all_grants_needs_no_thread(store: SqliteStore) -> None:
+    lease = await begun(store)
+    await store.append(lease, [Used("wiki")])
+    threads: list[int] = []
+
+    def withheld(source: str) -> bool:
+        threads.append(threading.get_ident())
+        return False
+
+    assert len((await one_page(store, filters(), withheld=withheld)).tasks) == 1
+    assert set(threads) == {threading.get_ident()}

@@ -6,7 +6,6 @@ operation that breaks a rule fails alone; when the database itself refuses, the 
 operations are run one by one, so that one bad row never fails its neighbours.
 """
 
-import asyncio
 import logging
 import queue
 import sqlite3
@@ -24,6 +23,7 @@ from dragoman.stores import auditing
 from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
 from dragoman.stores.sqlite.tallying import Tallies
+from dragoman.stores.waiting import Operation, resolve
 
 MAX_BATCH = 256
 """Operations in one transaction at most: bounds how long the first one waits for the last."""
@@ -125,20 +125,6 @@ _MOVE_SCOPE = (
 Work = Callable[[Transaction], Any]
 
 
-class _Operation:
-    """One piece of work and the future, on its caller's loop, that waits for it."""
-
-    __slots__ = ("decided", "error", "future", "loop", "result", "work")
-
-    def __init__(self, work: Work, decided: Callable[[], object] | None) -> None:
-        self.work = work
-        self.decided = decided
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.result: Any = None
-        self.error: Exception | None = None
-
-
 class Writer:
     """The writer thread. `run` may be called from any thread that runs an event loop."""
 
@@ -175,7 +161,7 @@ class Writer:
         self._lost = lost
         self._troubled = troubled
         self._is_troubled = False
-        self._queue: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Operation[Work] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._refusal: Exception | None = None
         self._scopes: dict[Scope, int] = {}
@@ -199,14 +185,14 @@ class Writer:
         Raises:
             DragomanError: as `work` raised it, or Unavailable when the store cannot do its work.
         """
-        operation = _Operation(work, decided)
+        operation = Operation(work, decided)
         self._queue.put(operation)
         return await operation.future
 
     def _work(self) -> None:
         beat_at = time.monotonic() + self._beat_seconds
         running = True
-        batch: list[_Operation] = []
+        batch: list[Operation[Work]] = []
         while running:
             busy = len(batch) >= BUSY_BATCH
             batch = []
@@ -229,7 +215,7 @@ class Writer:
                 self._beat()
                 beat_at = time.monotonic() + self._beat_seconds
 
-    def _run_batch(self, batch: list[_Operation]) -> None:
+    def _run_batch(self, batch: list[Operation[Work]]) -> None:
         try:
             self._transact(batch)
         except _CannotBegin as error:
@@ -256,9 +242,9 @@ class Writer:
                     self._run_batch([operation])
                 return
             batch[0].error = error
-        _resolve(batch)
+        resolve(batch)
 
-    def _transact(self, batch: list[_Operation]) -> None:
+    def _transact(self, batch: list[Operation[Work]]) -> None:
         if self._refusal is not None:
             raise OwnershipLost
         try:
@@ -331,7 +317,7 @@ class Writer:
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
 
-    def _give_up(self, batch: list[_Operation]) -> None:
+    def _give_up(self, batch: list[Operation[Work]]) -> None:
         if self._refusal is None:
             self._refusal = Unavailable("This server no longer owns its store; another one has taken over")
             _LOG.critical("another server has taken the store over while this one did not run; ending")
@@ -346,28 +332,3 @@ class Writer:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error as error:
                 _LOG.error("a rollback failed: %s", error)
-
-
-def _resolve(batch: list[_Operation]) -> None:
-    """Hand the results over, waking each loop once."""
-    by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Operation]] = defaultdict(list)
-    for operation in batch:
-        by_loop[operation.loop].append(operation)
-    for loop, operations in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle, operations)
-        except RuntimeError:
-            # The loop is closed: whoever waited has gone, and what was committed stays committed.
-            continue
-
-
-def _settle(operations: list[_Operation]) -> None:
-    for operation in operations:
-        if operation.decided is not None:
-            operation.decided()
-        if operation.future.done():
-            continue
-        if operation.error is not None:
-            operation.future.set_exception(operation.error)
-        else:
-            operation.future.set_result(operation.result)

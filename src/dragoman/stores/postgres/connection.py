@@ -1,0 +1,147 @@
+"""Connecting to PostgreSQL, and what its errors mean to a caller and to an operator."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import asyncpg
+from msgspec import Struct
+
+from dragoman.model.errors import Unavailable
+
+CONNECT_SECONDS = 5.0
+"""How long connecting may take."""
+
+COMMAND_SECONDS = 30.0
+"""How long one statement may take before its connection is given up."""
+
+_SETTINGS = {
+    "application_name": "dragoman",
+    # A server that is frozen in the middle of a transaction holds the locks of its rows: the database ends it.
+    "idle_in_transaction_session_timeout": "5s",
+    "lock_timeout": "8s",
+}
+
+FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+"""What a statement may raise; a time-out is an OSError too."""
+
+
+class Database(Protocol):
+    """A connection, as far as statements need it."""
+
+    async def fetch(self, query: str, *values: Any) -> list[Any]:
+        """Return the rows of a query."""
+        ...
+
+    async def fetchrow(self, query: str, *values: Any) -> Any:
+        """Return the first row, or `None`."""
+        ...
+
+    async def fetchval(self, query: str, *values: Any) -> Any:
+        """Return the first column of the first row, or `None`."""
+        ...
+
+    async def execute(self, query: str, *values: Any) -> str:
+        """Run a statement and return what the server calls it."""
+        ...
+
+
+class Target(Struct, frozen=True):
+    """Where a database is. `url` has no password in it; that comes apart, and is never shown."""
+
+    url: str
+    password: str | None = None
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+async def connect(target: Target) -> Any:
+    """Open a connection.
+
+    Raises:
+        FAILURES: it cannot be opened.
+    """
+    return await asyncpg.connect(
+        target.url,
+        password=target.password,
+        timeout=CONNECT_SECONDS,
+        command_timeout=COMMAND_SECONDS,
+        server_settings=_SETTINGS,
+    )
+
+
+async def open_pool(target: Target, size: int) -> Any:
+    """Open a pool of up to `size` connections.
+
+    Raises:
+        FAILURES: not even one can be opened.
+    """
+
+    async def leave(connection: Any) -> None:
+        """Nothing of a session outlives a transaction here: resetting it would be a round trip for nothing."""
+
+    return await asyncpg.create_pool(
+        target.url,
+        password=target.password,
+        min_size=1,
+        max_size=size,
+        timeout=CONNECT_SECONDS,
+        command_timeout=COMMAND_SECONDS,
+        server_settings=_SETTINGS,
+        reset=leave,
+    )
+
+
+_CAUSES = {
+    "08": "cannot be reached",
+    "57P": "cannot be reached",
+    "25P03": "cannot be reached",
+    "53100": "has no room left on its disk",
+    "53300": "takes no more connections",
+    "53": "has run out of something that it needs",
+    "25006": "is read-only",
+    "55P03": "is locked by another process",
+    "40": "is too busy",
+    "28": "does not let this server in",
+    "3D000": "is not there",
+    "42P01": "has another schema",
+    "42703": "has another schema",
+    "XX": "is damaged",
+}
+"""Beginning of an error's SQLSTATE → what is the matter with a store; the first that fits counts."""
+
+
+def cause_of(error: BaseException | None) -> str:
+    """Return what is the matter with a store, as the rest of a sentence about it; empty if that is not the matter."""
+    state = getattr(error, "sqlstate", None)
+    if state is not None:
+        return next((words for begin, words in _CAUSES.items() if state.startswith(begin)), "")
+    if isinstance(error, TimeoutError):
+        return "does not answer"
+    return "cannot be reached" if isinstance(error, OSError | asyncpg.InterfaceError) else ""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether a connection is of no use any more."""
+    return cause_of(error) in (_CAUSES["08"], "does not answer")
+
+
+def is_clash(error: BaseException) -> bool:
+    """Tell whether two transactions were in each other's way, so that trying again helps."""
+    return cause_of(error) == _CAUSES["40"]
+
+
+def unavailable(error: BaseException) -> Unavailable:
+    """Return what a caller is told of a failed statement: nothing of the statement itself."""
+    refusal = Unavailable(
+        f"The task store {cause_of(error) or 'does not answer'}. Try again later", retry_after=5
+    )
+    refusal.__cause__ = error
+    return refusal
+
+
+def numbered(values: Sequence[Any]) -> str:
+    """Return the placeholders `$1, $2, …` of so many values."""
+    return ", ".join(f"${number}" for number in range(1, len(values) + 1))

@@ -1,0 +1,169 @@
+"""The servers that share a store: each has a number, an advisory lock that its death gives back, and a heartbeat.
+
+What a server runs is its own as long as it lives. One that was killed shows by its lock within a few heartbeats, one
+that is frozen by its heartbeat when the time of its lease is over. Whoever takes a run over raises its epoch: a server
+that was passed over can write nothing to it any more.
+
+The connection that holds the lock listens too: to what other servers have committed.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.stores.postgres.connection import FAILURES, Target, cause_of, connect
+
+BEAT_SECONDS = 1.0
+SILENCE_MS = 1500
+"""Without its lock, a server that was heard of so lately is taken for living: it may just have lost its connection."""
+
+RETRY_SECONDS = 0.5
+TELL_SECONDS = 30.0
+
+CHANNEL = "dragoman"
+"""What is told here: `NUMBER t TASK:FIRST-LAST …`, events that a server has committed, or `NUMBER i`, identities."""
+
+_LOCKS = 1_146_241_869
+"""The first key of the advisory locks of servers; the second is the server's number."""
+
+_LIVING = (
+    "SELECT r.id FROM replica r CROSS JOIN store_clock c WHERE r.beat_at + r.lease_ms >= c.now_ms"
+    f" AND (r.beat_at + {SILENCE_MS} >= c.now_ms OR r.id::bigint IN (SELECT l.objid::bigint FROM pg_locks l"
+    f" WHERE l.locktype = 'advisory' AND l.classid = {_LOCKS} AND l.objsubid = 2 AND l.granted"
+    " AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())))"
+)
+IS_HELD = f"t.owner IN ({_LIVING})"
+"""The condition that the run of a row `t` of `task` is in the hands of a living server."""
+
+ARE_SERVED = f"SELECT count(*) FROM ({_LIVING}) living"
+"""How many servers use a store just now."""
+
+_LOG = logging.getLogger("dragoman.store")
+
+
+class Replica:
+    """This server among those that share the store. Lives on the store's loop.
+
+    Attributes:
+        number: its number in the store.
+        has_peers: whether there were others at the last heartbeat.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        lease_ms: int,
+        *,
+        heard: Callable[[str], None],
+        missed: Callable[[], None],
+        orphaned: Callable[[], None],
+    ) -> None:
+        """Prepare to join.
+
+        Args:
+            target: the database.
+            lease_ms: how long others wait for a heartbeat before they take over what runs here.
+            heard: called with what another server tells, without its number.
+            missed: called when something may have been told that was not heard.
+            orphaned: called when another server has died, whose runs are anybody's now.
+        """
+        self.number = 0
+        self.has_peers = False
+        self._target = target
+        self._lease_ms = lease_ms
+        self._beat_seconds = min(BEAT_SECONDS, lease_ms / 3000)
+        self._heard = heard
+        self._missed = missed
+        self._orphaned = orphaned
+        self._connection: Any = None
+        self._locked = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        """Take a number and begin to beat and to listen.
+
+        Raises:
+            FAILURES: the database cannot be reached.
+        """
+        self._connection = await connect(self._target)
+        self.number = await self._connection.fetchval(
+            "INSERT INTO replica (beat_at, lease_ms, process) SELECT now_ms, $1, $2 FROM store_clock RETURNING id",
+            self._lease_ms,
+            f"process {os.getpid()} on {socket.gethostname()}",
+        )
+        await self._listen()
+        await self._beat()
+        self._task = asyncio.create_task(self._live())
+
+    async def leave(self) -> None:
+        """Give the number back: what runs here is anybody's now."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._connection is not None:
+            with contextlib.suppress(*FAILURES):
+                await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
+            with contextlib.suppress(*FAILURES):
+                await self._connection.close(timeout=1)
+
+    async def _live(self) -> None:
+        told_at = -TELL_SECONDS
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = await connect(self._target)
+                    await self._listen()
+                    await self._beat()
+                    _LOG.info("the store is listened to again")
+                    self._missed()
+                else:
+                    await asyncio.sleep(self._beat_seconds)
+                    await self._beat()
+            except FAILURES as error:
+                if loop.time() - told_at >= TELL_SECONDS:
+                    told_at = loop.time()
+                    words = cause_of(error) or "does not answer"
+                    _LOG.error("the store %s %s: %s", self._target, words, type(error).__name__)
+                await self._drop()
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _drop(self) -> None:
+        connection, self._connection, self._locked = self._connection, None, False
+        if connection is not None:
+            connection.terminate()
+
+    async def _listen(self) -> None:
+        await self._connection.add_listener(CHANNEL, self._take)
+
+    def _take(self, connection: object, process: int, channel: str, payload: object) -> None:
+        number, _, told = str(payload).partition(" ")
+        if number != str(self.number):
+            self._heard(told)
+
+    async def _beat(self) -> None:
+        if not self._locked:
+            # Another session of ours, that broke, may hold it for a moment yet.
+            self._locked = await self._connection.fetchval(
+                "SELECT pg_try_advisory_lock($1::integer, $2::integer)", _LOCKS, self.number
+            )
+        await self._connection.execute(
+            "INSERT INTO replica (id, beat_at, lease_ms, process) SELECT $1, now_ms, $2, $3 FROM store_clock"
+            " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at",
+            self.number,
+            self._lease_ms,
+            f"process {os.getpid()} on {socket.gethostname()}",
+        )
+        dead = await self._connection.fetch(
+            f"DELETE FROM replica WHERE id <> $1 AND id NOT IN ({_LIVING}) RETURNING process", self.number
+        )
+        self.has_peers = await self._connection.fetchval(
+            "SELECT EXISTS (SELECT 1 FROM replica WHERE id <> $1)", self.number
+        )
+        if dead:
+            _LOG.warning("servers that shared the store are gone: %s", ", ".join(one[0] for one in dead))
+            self._orphaned()

@@ -1,0 +1,34 @@
+"""Rows of PostgreSQL as values: tasks as they are held while they are written to, and the scopes they are in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.model import Scope, TaskState
+from dragoman.stores.rows import TaskRow
+
+
+class HeldRow(TaskRow):
+    """A task's row that is locked by this transaction, with what taking a run up changes."""
+
+    owner: int = 0
+    deadline_at: int = 0
+    parked_at: int | None = None
+    parked_ms: int = 0
+
+
+COLUMNS = (
+    "id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch,"
+    " owner, deadline_at, parked_at, parked_ms"
+)
+"""The columns of a HeldRow, in order."""
+
+
+def held_row(record: Sequence[Any]) -> HeldRow:
+    """Return the row that `COLUMNS` were read of."""
+    task_id, scope_id, context_id, visible, counted, state, *rest = record
+    return HeldRow(task_id, scope_id, context_id.decode(), visible, counted, TaskState(state), *rest)
+
+
+def scope_from(record: Sequence[Any]) -> Scope:
+    """Return the scope of a record that begins with tenant, principal and agent."""
+    return Scope(record[0], record[1], record[2])

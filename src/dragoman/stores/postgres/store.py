@@ -1,0 +1,470 @@
+"""The PostgreSQL store: one lane of writes with group commit, a pool for reads, one connection that listens."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.operating import RunFilters, RunView
+from dragoman.gateway.ports import (
+    Acceptance,
+    Accepted,
+    ApprovalRequest,
+    Commit,
+    JournalEntry,
+    Lease,
+    LostRun,
+    Purged,
+)
+from dragoman.gateway.tenants import Book, Kept
+from dragoman.model import (
+    Approval,
+    Change,
+    Cursor,
+    Decision,
+    Filters,
+    Scope,
+    StatusChange,
+    TaskEvent,
+    TaskFold,
+    TaskPage,
+    TaskState,
+)
+from dragoman.model.errors import Unavailable
+from dragoman.stores.postgres import (
+    approving,
+    commands,
+    folding,
+    parking,
+    purge,
+    queries,
+    runs,
+)
+from dragoman.stores.postgres.accepting import accepting
+from dragoman.stores.postgres.connection import (
+    FAILURES,
+    Database,
+    Target,
+    cause_of,
+    is_lost,
+    open_pool,
+    unavailable,
+)
+from dragoman.stores.postgres.loop import StoreLoop
+from dragoman.stores.postgres.migrating import check_current, unreachable
+from dragoman.stores.postgres.replicas import CHANNEL, Replica
+from dragoman.stores.postgres.tenants import with_book
+from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.postgres.writer import Writer
+
+READERS = 8
+"""Connections that read, at most."""
+
+ACQUIRE_SECONDS = 5.0
+"""How long a read waits for a connection."""
+
+CHECK_SECONDS = 2.0
+"""How long a check waits for an answer: whoever asks whether a server is ready does not wait long."""
+
+FOLD_SECONDS = 5.0
+TELL_SECONDS = 30.0
+"""Seconds between two log lines about the same trouble."""
+
+LONG = 500
+"""Events that are decoded on the store's loop: a few milliseconds' worth."""
+
+_LOG = logging.getLogger("dragoman.store")
+
+T = TypeVar("T")
+CommitListener = Callable[[Commit], None]
+Spans = Mapping[str, tuple[int, int]]
+"""Task → the first and the last of its events that another server has committed."""
+
+
+class PostgresStore:
+    """Implements `TaskStore`, `TenantStore` and `RunStore` (see `gateway`) on a PostgreSQL database."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        lease: float,
+        on_noticed: Callable[[], None] | None = None,
+        on_elsewhere: Callable[[Spans], None] | None = None,
+        on_missed: Callable[[], None] | None = None,
+        on_orphaned: Callable[[], None] | None = None,
+    ) -> None:
+        """Connect, and join the servers that share the store. To be called on the serving loop.
+
+        Args:
+            target: the database.
+            lease: how long a run stays ours without a heartbeat, in seconds.
+            on_noticed: called on the serving loop when another process has changed what is kept of tenants.
+            on_elsewhere: called on the serving loop with what another server has committed.
+            on_missed: called on the serving loop when something of that may have been missed.
+            on_orphaned: called on the serving loop when another server has died.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        self._target = target
+        self._lease_ms = int(lease * 1000)
+        self._serving = asyncio.get_running_loop()
+        self._listeners: list[CommitListener] = []
+        self._on_noticed = on_noticed or (lambda: None)
+        self._on_elsewhere = on_elsewhere or (lambda spans: None)
+        on_missed, on_orphaned = on_missed or (lambda: None), on_orphaned or (lambda: None)
+        self._trouble = ""
+        self._told_at = 0.0
+        self._pool: Any = None
+        self._folding: asyncio.Task[None] | None = None
+        self._loop = StoreLoop()
+        self._replica = Replica(
+            target,
+            self._lease_ms,
+            heard=self._hear,
+            missed=lambda: self._serve(on_missed),
+            orphaned=lambda: self._serve(on_orphaned),
+        )
+        self._writer = Writer(
+            self._loop.loop, target, self._replica, announce=self._announce, troubled=self._note
+        )
+        try:
+            self._loop.run(self._open())
+        except BaseException:
+            self._loop.run(self._close())
+            self._loop.close()
+            raise
+
+    async def _open(self) -> None:
+        try:
+            self._pool = await open_pool(self._target, READERS)
+            async with self._pool.acquire() as connection:
+                await check_current(connection, self._target)
+            await self._replica.join()
+            await self._writer.open()
+        except FAILURES as error:
+            raise unreachable(self._target, error) from error
+        self._folding = asyncio.create_task(self._fold())
+
+    def close(self) -> None:
+        """Finish what is being written and disconnect; what runs here is anybody's now."""
+        self._loop.run(self._close())
+        self._loop.close()
+
+    async def _close(self) -> None:
+        if self._folding is not None:
+            self._folding.cancel()
+            await asyncio.wait([self._folding])
+        await self._writer.close()
+        await self._replica.leave()
+        if self._pool is not None:
+            with suppress(*FAILURES):
+                async with asyncio.timeout(1):
+                    await self._pool.close()
+            self._pool.terminate()
+
+    async def _fold(self) -> None:
+        while True:
+            await asyncio.sleep(FOLD_SECONDS)
+            try:
+                async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                    await folding.fold(connection)
+            except FAILURES as error:
+                self._note(error)
+
+    async def check(self) -> None:
+        """Make sure that the store can be written to.
+
+        Raises:
+            Unavailable: it is not so; the message is for the operator.
+        """
+
+        async def probe(tx: Transaction) -> None:
+            await tx.db.execute("UPDATE replica SET beat_at = beat_at WHERE id = $1", tx.replica)
+
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self._writer.run(Work(act=probe))
+        except TimeoutError:
+            raise Unavailable(f"The task store has not answered for {CHECK_SECONDS:g} s") from None
+
+    def on_commit(self, listener: CommitListener) -> None:
+        """See `TaskStore.on_commit`."""
+        self._listeners.append(listener)
+
+    async def accept(
+        self, acceptance: Acceptance, *, decided: Callable[[], object] | None = None
+    ) -> Accepted:
+        """See `TaskStore.accept`."""
+        accepted: Accepted = await self._writer.run(accepting(acceptance), decided)
+        return accepted
+
+    async def known(self, acceptance: Acceptance) -> Accepted | None:
+        """See `TaskStore.known`."""
+        return await self._read(lambda db: queries.known(db, acceptance))
+
+    async def append(
+        self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
+    ) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.append`."""
+        return await self._write(lambda tx: commands.append(tx, lease, changes, reveal), [lease])
+
+    async def wait(self, leases: Sequence[Lease]) -> None:
+        """See `TaskStore.wait`."""
+        await self._write(lambda tx: commands.wait(tx, leases), leases)
+
+    async def enter(self, lease: Lease) -> None:
+        """See `TaskStore.enter`."""
+        await self._write(lambda tx: commands.enter(tx, lease), [lease])
+
+    async def begin_work(self, leases: Sequence[Lease]) -> None:
+        """See `TaskStore.begin_work`."""
+        await self._write(lambda tx: commands.begin_work(tx, leases), leases)
+
+    async def cancel(self, scope: Scope, task_id: str, *, audit: AuditEntry | None = None) -> TaskEvent:
+        """See `TaskStore.cancel`."""
+        work = Work(
+            act=lambda tx: commands.cancel(tx, scope, task_id, audit), tasks=(task_id,), scopes=(scope,)
+        )
+        event: TaskEvent = await self._writer.run(work)
+        return event
+
+    async def expire(self) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.expire`."""
+        return await self._write(commands.expire)
+
+    async def expire_parked(
+        self, limits: Mapping[str, int], flat: Collection[str] = ()
+    ) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.expire_parked`."""
+        return await self._write(lambda tx: commands.expire_parked(tx, limits, flat))
+
+    async def park(
+        self,
+        lease: Lease,
+        change: StatusChange,
+        entry: JournalEntry,
+        *,
+        reveal: bool = False,
+        approval: ApprovalRequest | None = None,
+    ) -> TaskEvent:
+        """See `TaskStore.park`."""
+        return await self._write(lambda tx: parking.park(tx, lease, change, entry, reveal, approval), [lease])
+
+    async def decide(
+        self,
+        tenant: str,
+        approval_id: str,
+        decision: Decision,
+        *,
+        digest: str | None,
+        flat: Collection[str],
+        audit: AuditEntry | None = None,
+    ) -> Approval:
+        """See `TaskStore.decide`."""
+        return await self._write(
+            lambda tx: approving.decide(tx, tenant, approval_id, decision, digest, flat, audit)
+        )
+
+    async def approval(self, tenant: str, approval_id: str) -> Approval:
+        """See `TaskStore.approval`."""
+        return await self._read(lambda db: approving.find_approval(db, tenant, approval_id))
+
+    async def approvals(self, tenant: str, *, after: str, limit: int) -> tuple[Approval, ...]:
+        """See `TaskStore.approvals`."""
+        return await self._read(lambda db: approving.open_approvals(db, tenant, after, limit))
+
+    async def record(self, lease: Lease, entry: JournalEntry) -> None:
+        """See `TaskStore.record`."""
+        await self._write(lambda tx: commands.record(tx, lease, entry), [lease])
+
+    async def take_over(self, run: LostRun) -> bool:
+        """See `TaskStore.take_over`."""
+        work = Work(act=lambda tx: commands.take_over(tx, run), tasks=(run.task_id,), scopes=(run.scope,))
+        taken: bool = await self._writer.run(work)
+        return taken
+
+    async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
+        """See `TaskStore.give_up`."""
+        await self._writer.run(
+            Work(
+                act=lambda tx: commands.give_up(tx, run, text, reveal),
+                tasks=(run.task_id,),
+                scopes=(run.scope,),
+            )
+        )
+
+    async def purge(self, ages: Mapping[TaskState, int], place: str, *, thorough: bool = True) -> Purged:
+        """See `TaskStore.purge`."""
+        return await self._write(lambda tx: purge.purge(tx, ages, place, thorough))
+
+    async def read(
+        self, scope: Scope, task_id: str, *, hidden: bool = False, until: int | None = None
+    ) -> TaskFold:
+        """See `TaskStore.read`."""
+        found = await self._read(lambda db: queries.read(db, scope, task_id, hidden, until))
+        return await _decoded(found.rows, found.fold)
+
+    async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+        """See `TaskStore.events`."""
+        context_id, rows = await self._read(lambda db: queries.events(db, task_id, after))
+        return await _decoded(rows, lambda: queries.events_of(task_id, context_id, rows))
+
+    async def committed(self, spans: Spans) -> Sequence[TaskEvent]:
+        """See `gateway.elsewhere.Shared.committed`."""
+        asked = [(task_id, first, last) for task_id, (first, last) in spans.items()]
+        return await self._read(lambda db: queries.committed(db, asked))
+
+    async def heads(self, task_ids: Sequence[str]) -> Mapping[str, int]:
+        """See `gateway.elsewhere.Shared.heads`."""
+        return await self._read(lambda db: queries.heads(db, task_ids))
+
+    async def page(
+        self,
+        filters: Filters,
+        *,
+        size: int,
+        cursor: Cursor | None,
+        history_length: int,
+        artifacts: bool,
+        withheld: Callable[[str], bool] | None = None,
+    ) -> TaskPage:
+        """See `TaskStore.page`."""
+        return await self._read(
+            lambda db: queries.page(db, filters, size, cursor, history_length, artifacts, withheld),
+            snapshot=True,
+        )
+
+    async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:
+        """See `TaskStore.journal`."""
+        return await self._read(lambda db: queries.journal(db, lease))
+
+    async def fenced(self, leases: Sequence[Lease]) -> tuple[str, ...]:
+        """See `TaskStore.fenced`."""
+        return await self._read(lambda db: queries.fenced(db, leases))
+
+    async def lost(self) -> tuple[LostRun, ...]:
+        """See `TaskStore.lost`."""
+        return await self._read(lambda db: queries.lost(db, self._replica.number))
+
+    async def quiet(self) -> tuple[LostRun, ...]:
+        """See `TaskStore.quiet`."""
+        return await self._read(lambda db: queries.quiet(db, self._replica.number, self._lease_ms))
+
+    async def scopes(self) -> tuple[Scope, ...]:
+        """See `TaskStore.scopes`."""
+        return await self._read(queries.scopes)
+
+    async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
+        """See `RunStore.runs`."""
+        return await self._read(lambda db: runs.runs(db, filters, before, limit))
+
+    async def run(self, task_id: str) -> RunView | None:
+        """See `RunStore.run`."""
+        return await self._read(lambda db: runs.run(db, task_id))
+
+    async def add_to_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """See `TenantStore.add_to_audit`."""
+
+        async def add(tx: Transaction) -> None:
+            for entry in entries:
+                tx.note(entry, entry.target, entry.outcome, entry.detail)
+
+        await self._write(add)
+
+    async def kept(self, known: int) -> Kept | None:
+        """See `TenantStore.kept`."""
+        version = await self._read(lambda db: db.fetchval("SELECT version FROM identities"))
+        if version == known:
+            return None
+        return await self.consult(lambda book: book.read())
+
+    async def consult(self, work: Callable[[Book], T]) -> T:
+        """See `TenantStore.consult`."""
+        return await self._read(lambda db: with_book(db, work), snapshot=True)
+
+    async def administer(self, work: Callable[[Book], T]) -> T:
+        """See `TenantStore.administer`."""
+
+        async def run() -> T:
+            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection, connection.transaction():
+                result = await with_book(connection, work)
+                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{self._replica.number} i")
+                return result
+
+        return await self._loop.call(self._answered(run))
+
+    async def _write(self, act: Callable[[Transaction], Awaitable[T]], leases: Sequence[Lease] = ()) -> T:
+        work = Work(act=act, tasks=tuple(lease.task_id for lease in leases))
+        result: T = await self._writer.run(work)
+        return result
+
+    async def _read(
+        self, query: Callable[[Database], Coroutine[Any, Any, T]], *, snapshot: bool = False
+    ) -> T:
+        async def run() -> T:
+            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                if not snapshot:
+                    return await query(connection)
+                async with connection.transaction(isolation="repeatable_read", readonly=True):
+                    return await query(connection)
+
+        async def patient() -> T:
+            try:
+                return await run()
+            except FAILURES as error:
+                # The database may have been started again since this connection was last used.
+                if not is_lost(error) or isinstance(error, TimeoutError):
+                    raise
+            return await run()
+
+        return await self._loop.call(self._answered(patient))
+
+    async def _answered(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        try:
+            return await work()
+        except FAILURES as error:
+            self._note(error)
+            raise unavailable(error) from error
+
+    def _note(self, error: Exception) -> None:
+        """Tell the operator what is the matter with the database, now and then."""
+        words = cause_of(error) or "does not answer"
+        now = time.monotonic()
+        if words != self._trouble or now - self._told_at >= TELL_SECONDS:
+            self._trouble, self._told_at = words, now
+            _LOG.error("the store %s %s: %s", self._target, words, type(error).__name__)
+
+    def _hear(self, told: str) -> None:
+        kind, *spans = told.split(" ")
+        if kind == "i":
+            self._serve(self._on_noticed)
+        elif kind == "t":
+            found = dict(map(_span, spans))
+            self._serve(lambda: self._on_elsewhere(found))
+
+    def _announce(self, commit: Commit) -> None:
+        self._serve(lambda: [listener(commit) for listener in self._listeners])
+
+    def _serve(self, call: Callable[[], object]) -> None:
+        """Have the serving loop call `call`, from any thread."""
+        try:
+            self._serving.call_soon_threadsafe(call)
+        except RuntimeError:
+            # The loop has ended, and with it everybody who could be told.
+            return
+
+
+def _span(text: str) -> tuple[str, tuple[int, int]]:
+    task_id, _, numbers = text.rpartition(":")
+    first, _, last = numbers.partition("-")
+    return task_id, (int(first), int(last))
+
+
+async def _decoded(rows: Sequence[object], decode: Callable[[], T]) -> T:
+    """Decode rows here, or in a thread if they are so many that others on this loop would wait for it."""
+    return decode() if len(rows) <= LONG else await asyncio.to_thread(decode)

@@ -1,0 +1,338 @@
+"""One transaction for many operations: what they need is read together, what they change is written together.
+
+An operation says what it will look at (`Work`). Before the first one runs, all of that is read and locked in a few
+statements, whatever the number of operations; then each runs in memory; then all that they changed is written, one
+statement a table. Rows are locked in the order of their keys, first identities, then counters, then tasks, so that two
+servers rarely wait for each other in a circle; where they do, the database ends one of them, and it begins again.
+"""
+
+import copy
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.gateway.audit import OK, AuditEntry
+from dragoman.gateway.ports import Acceptance, JournalEntry, Lease, RunRef
+from dragoman.model import Change, Scope, StatusChange, TaskEvent, TaskState
+from dragoman.model.speech import agent_message
+from dragoman.stores import auditing
+from dragoman.stores.postgres import writes
+from dragoman.stores.postgres.connection import Database
+from dragoman.stores.postgres.rows import COLUMNS, HeldRow, held_row
+from dragoman.stores.records import encode
+from dragoman.stores.rows import held, move
+
+Key = tuple[int, bytes]
+"""A scope's number, and a message or context id in it."""
+
+_TASKS = f"SELECT {COLUMNS} FROM task WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE"
+_COUNTED = (
+    "SELECT k.scope_id, k.context_id FROM unnest($1::bigint[], $2::bytea[]) k (scope_id, context_id) WHERE"
+    " EXISTS (SELECT 1 FROM counter c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
+    " OR EXISTS (SELECT 1 FROM counter_step c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
+)
+
+
+class Work(Struct, frozen=True):
+    """An operation, and what it will look at: tasks by id, scopes, and what accepting a message needs.
+
+    It must check before it changes anything: a rule that it breaks must leave nothing behind.
+    """
+
+    act: Callable[["Transaction"], Awaitable[Any]]
+    tasks: Sequence[str] = ()
+    scopes: Sequence[Scope] = ()
+    acceptance: Acceptance | None = None
+
+
+class Transaction:
+    """What an operation works with.
+
+    Attributes:
+        db: the connection; whoever reads what may have been changed before flushes first.
+        replica: the number of this server.
+        now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch.
+        events: the events to announce after the commit.
+        runs: the runs to execute after the commit.
+        scopes: numbers of scopes that are known from commits before this one.
+        new_scopes: numbers that became known in this transaction.
+    """
+
+    def __init__(self, db: Database, replica: int, now: int, scopes: dict[Scope, int]) -> None:
+        self.db = db
+        self.replica = replica
+        self.now = now
+        self.events: list[TaskEvent] = []
+        self.runs: list[RunRef] = []
+        self.scopes = scopes
+        self.new_scopes: dict[Scope, int] = {}
+        self._rows: dict[str, HeldRow | None] = {}
+        self._dirty: set[str] = set()
+        self._tasks: list[writes.Values] = []
+        self._events: list[writes.Values] = []
+        self._journal: list[writes.Values] = []
+        self._sources: dict[writes.Values, None] = {}
+        self._audit: list[auditing.Row] = []
+        self._steps: defaultdict[tuple[int, bytes, int], int] = defaultdict(int)
+        self._identities: dict[Key, tuple[bytes, str]] = {}
+        self._claimed: dict[Key, tuple[bytes, str]] = {}
+        self._counted: set[Key] = set()
+
+    async def prepare(self, works: Sequence[Work]) -> None:
+        """Read and lock what operations will look at."""
+        accepting = [work.acceptance for work in works if work.acceptance is not None]
+        await self._find_scopes({scope for work in works for scope in work.scopes}, accepting)
+        await self._claim([one for one in accepting if one.idempotent])
+        await self._count_contexts(accepting)
+        await self.load({task_id for work in works for task_id in work.tasks})
+
+    async def _find_scopes(self, wanted: Iterable[Scope], accepting: Sequence[Acceptance]) -> None:
+        unknown = sorted(
+            {scope for scope in wanted if scope not in self.scopes and scope not in self.new_scopes},
+            key=_names,
+        )
+        if not unknown:
+            return
+        begun = {one.scope for one in accepting if not one.message.task_id}
+        made = [scope for scope in unknown if scope in begun]
+        if made:
+            await self.db.execute(writes.MAKE_SCOPES, *writes.columns(map(_names, made)))
+        for number, *names in await self.db.fetch(writes.FIND_SCOPES, *writes.columns(map(_names, unknown))):
+            self.new_scopes[Scope(*names)] = number
+
+    def scope_id(self, scope: Scope) -> int:
+        """Return the number of a scope that was asked for; 0, which no task has, if it never had a task."""
+        return self.scopes.get(scope) or self.new_scopes.get(scope, 0)
+
+    async def _claim(self, accepting: Sequence[Acceptance]) -> None:
+        """Find out which messages were accepted before, and keep others from accepting the rest meanwhile."""
+        claims: dict[Key, tuple[bytes, str]] = {}
+        for one in accepting:
+            scope = self.scope_id(one.scope)
+            if scope:
+                key = scope, one.message.message_id.encode()
+                claims.setdefault(key, (one.digest, one.message.task_id or one.task_id))
+        ahead = dict(sorted(claims.items()))
+        while ahead:
+            values = writes.columns((*key, *ahead[key]) for key in ahead)
+            for scope, message_id in await self.db.fetch(writes.CLAIM, *values):
+                key = scope, message_id
+                self._claimed[key] = ahead.pop(key)
+            if not ahead:
+                break
+            # Asked in a statement of its own: it sees what was committed while the one before waited for it.
+            values = writes.columns(ahead)
+            found = await self.db.fetch(writes.CLAIMED_BEFORE, *values)
+            for scope, message_id, digest, task_id, lives in found:
+                if lives:
+                    self._identities[scope, message_id] = digest, task_id
+                    del ahead[scope, message_id]
+                else:
+                    # What is left of a purged task. If somebody else is quicker, look again.
+                    await self.db.execute(writes.DISOWN, scope, message_id, task_id)
+
+    def known(self, key: Key) -> tuple[bytes, str] | None:
+        """Return digest and task of a message that was accepted before."""
+        return self._identities.get(key)
+
+    def remember(self, key: Key, digest: bytes, task_id: str) -> None:
+        """Note that a message is accepted."""
+        self._identities[key] = digest, task_id
+
+    async def _count_contexts(self, accepting: Sequence[Acceptance]) -> None:
+        """Give contexts that are named by callers, and so may see more tasks, counters if they have none."""
+        named = sorted(
+            {
+                (self.scope_id(one.scope), one.message.context_id.encode())
+                for one in accepting
+                if one.message.context_id and not one.message.task_id
+            }
+        )
+        if not named:
+            return
+        await self._look_for_counters(named)
+        missing = [key for key in named if key not in self._counted]
+        if missing:
+            values = writes.columns(missing)
+            # Whoever moves one of these tasks just now does not count it for its context yet: wait for them.
+            tasks = await self.db.fetch(writes.LOCK_CONTEXTS, *values)
+            made = await self.db.fetch(writes.MAKE_COUNTERS, *values)
+            if tasks and made:
+                values = writes.columns(made)
+                await self.db.execute(writes.FILL_COUNTERS, *values)
+                await self.db.execute(writes.MARK_COUNTED, *values)
+            self._counted.update(missing)
+
+    async def _look_for_counters(self, keys: Iterable[Key]) -> None:
+        found = await self.db.fetch(_COUNTED, *writes.columns(keys))
+        self._counted.update((scope, context_id) for scope, context_id in found)
+
+    async def load(self, task_ids: Collection[str]) -> None:
+        """Lock the rows of tasks, unless they are locked already."""
+        missing = [task_id for task_id in task_ids if task_id not in self._rows]
+        if missing:
+            self._rows.update(dict.fromkeys(missing))
+            await self._adopt(await self.db.fetch(_TASKS, missing))
+
+    async def select(self, where: str, *values: Any) -> list[HeldRow]:
+        """Lock the rows that fulfil a condition and that nobody else has locked, and return them."""
+        await self.flush()
+        found = await self.db.fetch(
+            f"SELECT {COLUMNS} FROM task WHERE {where} FOR UPDATE SKIP LOCKED", *values
+        )
+        await self._adopt(found)
+        return [held_row(record) for record in found]
+
+    async def _adopt(self, records: Sequence[Any]) -> None:
+        rows = [held_row(record) for record in records]
+        self._rows.update((row.id, row) for row in rows)
+        hidden = {(row.scope_id, row.context_id.encode()) for row in rows if not row.visible}
+        if hidden - self._counted:
+            await self._look_for_counters(hidden - self._counted)
+
+    def find(self, scope: int, task_id: str, *, hidden: bool = False) -> HeldRow | None:
+        """Return the row of a task in a scope; one that nobody may see yet only if `hidden` is asked for."""
+        row = self.row(task_id)
+        return row if row is not None and row.scope_id == scope and (row.visible or hidden) else None
+
+    def row(self, task_id: str) -> HeldRow | None:
+        """Return the row of a task that was locked, for the caller to change and to save; `None` if there is none."""
+        return copy.copy(self._rows[task_id])
+
+    def leased(self, lease: Lease) -> HeldRow:
+        """Return the row of a run to somebody who may write to it.
+
+        Raises:
+            Fenced: the lease is not good any more.
+        """
+        row = self.row(lease.task_id)
+        held(row, lease)
+        assert row is not None  # noqa: S101 - a row that is not there is fenced
+        return row
+
+    def save(self, row: HeldRow) -> None:
+        """Keep a row as it is now."""
+        self._rows[row.id] = row
+        self._dirty.add(row.id)
+
+    def begin(self, row: HeldRow, metadata: bytes, request: bytes, event: TaskEvent) -> None:
+        """Add a new task with its first event."""
+        self._tasks.append(writes.new_task(row, self.now, metadata, request))
+        self._note_events([event])
+        if row.visible:
+            self.count(row, TaskState.SUBMITTED, 1)
+
+    def write(
+        self, row: HeldRow, changes: Sequence[Change], *, reveal: bool = False
+    ) -> tuple[TaskEvent, ...]:
+        """Add events to a task and move its row with them; the one place where states, times and counters move.
+
+        Raises:
+            IllegalChange: the lifecycle does not allow it.
+        """
+        before, was_visible = row.state, row.visible
+        # Nothing can fail by our rules after this.
+        events = move(row, changes, self.now)
+        if reveal and not was_visible:
+            row.visible = True
+            row.counted = (row.scope_id, row.context_id.encode()) in self._counted
+        if row.state.is_terminal:
+            row.dispatch = "done"
+        elif row.state.is_interrupted:
+            row.dispatch = "parked"
+        if row.status_seq >= events[0].seq:
+            row.parked_at = events[0].at if row.state.is_interrupted else None
+        self.save(row)
+        if was_visible and row.state is not before:
+            self.count(row, before, -1)
+        if row.visible and (not was_visible or row.state is not before):
+            self.count(row, row.state, 1)
+        self._note_events(events)
+        return tuple(events)
+
+    def fail(self, row: HeldRow, text: str, *, reveal: bool = False) -> tuple[TaskEvent, ...]:
+        """End a run as FAILED, saying `text`, and fence its handler out."""
+        row.epoch += 1
+        message = agent_message(text, task_id=row.id, context_id=row.context_id)
+        return self.write(row, (StatusChange(TaskState.FAILED, message),), reveal=reveal)
+
+    def _note_events(self, events: Sequence[TaskEvent]) -> None:
+        self.events.extend(events)
+        self._events.extend(
+            (event.task_id, event.seq, event.attempt, event.at, encode(event.change)) for event in events
+        )
+
+    def count(self, row: HeldRow, state: TaskState, step: int) -> None:
+        """Note that a visible task entered (`step` 1) or left (-1) a state."""
+        self._steps[row.scope_id, b"", state] += step
+        if row.counted and row.context_id:
+            self._steps[row.scope_id, row.context_id.encode(), state] += step
+
+    def forget(self, row: HeldRow) -> None:
+        """Note that a row was deleted."""
+        self._rows[row.id] = None
+        self._dirty.discard(row.id)
+
+    def use(self, row: HeldRow, source: str) -> None:
+        """Note that a run has used a source, for listings."""
+        self._sources[row.scope_id, source.encode(), row.id] = None
+
+    async def has_used(self, row: HeldRow, source: str) -> bool:
+        """Tell whether a run has used a source before."""
+        values = row.scope_id, source.encode(), row.id
+        if values in self._sources:
+            return True
+        found = await self.db.fetchval(writes.HAS_USED, *values)
+        return found is not None
+
+    def record(self, row: HeldRow, entry: JournalEntry, result: bytes | None) -> None:
+        """Add to the journal of a run."""
+        given = encode(entry.given) if entry.given else None
+        self._journal.append(
+            (row.id, entry.ordinal, entry.kind, entry.name.encode(), entry.acts, row.seq, result, given)
+        )
+
+    def note(self, entry: AuditEntry | None, target: str, outcome: str = OK, detail: str = "") -> None:
+        """Add to the audit what came of a request that is audited; nothing for `None`."""
+        if entry is not None:
+            self._audit.append(auditing.completed(self.now, entry, target, outcome, detail))
+
+    async def flush(self) -> None:
+        """Write what was changed until now."""
+        if self._tasks:
+            tasks, self._tasks = self._tasks, []
+            await self.db.execute(writes.TASKS, *writes.columns(tasks))
+        if self._dirty:
+            rows = [self._rows[task_id] for task_id in sorted(self._dirty)]
+            self._dirty.clear()
+            await self.db.execute(
+                writes.MOVES, *writes.columns(writes.moved_task(row) for row in rows if row is not None)
+            )
+        for statement, waiting in (
+            (writes.EVENTS, self._events),
+            (writes.JOURNAL, self._journal),
+            (writes.AUDIT, [writes.audit_row(row) for row in self._audit]),
+            (writes.SOURCES, list(self._sources)),
+            (writes.STEPS, [(*key, step) for key, step in self._steps.items() if step]),
+        ):
+            if waiting:
+                await self.db.execute(statement, *writes.columns(waiting))
+        for written in (self._events, self._journal, self._audit, self._sources, self._steps):
+            written.clear()
+
+    async def finish(self) -> None:
+        """Write all that is left, before the commit."""
+        await self.flush()
+        wrong = {key: self._identities.get(key) for key in self._claimed}
+        changed = [(*key, *new) for key, new in wrong.items() if new and new != self._claimed[key]]
+        unused = [key for key, new in wrong.items() if new is None]
+        if changed:
+            await self.db.execute(writes.REMEMBER, *writes.columns(changed))
+        if unused:
+            await self.db.execute(writes.UNCLAIM, *writes.columns(unused))
+
+
+def _names(scope: Scope) -> tuple[str, str, str]:
+    return scope.tenant, scope.principal, scope.agent

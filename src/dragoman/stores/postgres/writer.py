@@ -1,0 +1,202 @@
+"""The one lane of writes, with group commit.
+
+Callers on any event loop hand in an operation and await its result. Whatever waits is taken as one batch and becomes
+one transaction: while one batch is being committed, the next one gathers. An operation that breaks a rule fails alone;
+when the database itself refuses, the batch is rolled back and its operations are run one by one, so that one bad row
+never fails its neighbours.
+
+A connection that breaks while it commits leaves open what became of the batch. Its callers are told that the store
+cannot be reached; what was committed all the same is found by those who look: the same message sent again, the sweep.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dragoman.gateway.ports import Commit
+from dragoman.model import Scope, TaskEvent
+from dragoman.model.errors import DragomanError
+from dragoman.stores.postgres.connection import (
+    FAILURES,
+    Target,
+    cause_of,
+    connect,
+    is_clash,
+    is_lost,
+    unavailable,
+)
+from dragoman.stores.postgres.replicas import CHANNEL, Replica
+from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.waiting import Operation, resolve
+
+MAX_BATCH = 256
+"""Operations in one transaction at most: bounds how long the first one waits for the last."""
+
+TRIES = 5
+"""How often a transaction is tried that others are in the way of."""
+
+PAYLOAD_BYTES = 7900
+"""What one notification carries at most."""
+
+_LOG = logging.getLogger("dragoman.store")
+
+
+class Writer:
+    """The lane. `run` may be called on any loop; everything else happens on the store's."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        target: Target,
+        replica: Replica,
+        *,
+        announce: Callable[[Commit], None],
+        troubled: Callable[[Exception], None],
+    ) -> None:
+        """Prepare the lane.
+
+        Args:
+            loop: the store's loop.
+            target: the database.
+            replica: this server.
+            announce: called on the store's loop with what each commit made known.
+            troubled: called on the store's loop when the database cannot be written to.
+        """
+        self._loop = loop
+        self._target = target
+        self._replica = replica
+        self._announce = announce
+        self._troubled = troubled
+        self._waiting: deque[Operation[Work]] = deque()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._connection: Any = None
+        self._scopes: dict[Scope, int] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connect and begin to write.
+
+        Raises:
+            FAILURES: the database cannot be reached.
+        """
+        self._connection = await connect(self._target)
+        self._task = asyncio.create_task(self._work())
+
+    async def close(self) -> None:
+        """Finish what is waiting and disconnect."""
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        if self._connection is not None:
+            await self._connection.close(timeout=1)
+
+    async def run(self, work: Work, decided: Callable[[], object] | None = None) -> Any:
+        """Run `work` in a transaction and return its result once that is committed.
+
+        `decided` is called on the calling loop when it is, or when it has failed, whether somebody still waits or not.
+
+        Raises:
+            DragomanError: as the work raised it, or Unavailable when the store cannot do its work.
+        """
+        operation = Operation(work, decided)
+        self._waiting.append(operation)
+        self._loop.call_soon_threadsafe(self._wake.set)
+        return await operation.future
+
+    async def _work(self) -> None:
+        while self._waiting or not self._closing:
+            if not self._waiting:
+                await self._wake.wait()
+                self._wake.clear()
+                continue
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+            await self._run_batch(batch)
+
+    async def _run_batch(self, batch: list[Operation[Work]]) -> None:
+        error = await self._try(batch)
+        if error is not None and len(batch) > 1 and not is_lost(error):
+            for operation in batch:
+                await self._run_batch([operation])
+            return
+        if error is not None:
+            for operation in batch:
+                operation.error = unavailable(error) if isinstance(error, FAILURES) else error
+        resolve(batch)
+
+    async def _try(self, batch: list[Operation[Work]]) -> Exception | None:
+        """Run a batch in one transaction and return what it failed by."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._transact(batch)
+                return None
+            except FAILURES as error:
+                await self._roll_back()
+                if not is_clash(error) or attempt == TRIES:
+                    if cause_of(error):
+                        self._troubled(error)
+                    else:
+                        _LOG.error("a write failed", exc_info=error)
+                    return error
+            except (
+                Exception
+            ) as error:  # a fault of ours in one operation must not end the lane that serves all
+                await self._roll_back()
+                return error
+        return None
+
+    async def _transact(self, batch: list[Operation[Work]]) -> None:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await connect(self._target)
+            _LOG.info("the store can be written to again")
+        db = self._connection
+        await db.execute("BEGIN")
+        now = await db.fetchval("SELECT now_ms FROM store_clock")
+        transaction = Transaction(db, self._replica.number, now, self._scopes)
+        await transaction.prepare([operation.work for operation in batch])
+        for operation in batch:
+            operation.error = None
+            try:
+                operation.result = await operation.work.act(transaction)
+            except DragomanError as error:
+                operation.error = error
+        await transaction.finish()
+        if transaction.events and self._replica.has_peers:
+            await db.execute(
+                "SELECT pg_notify($1, told) FROM unnest($2::text[]) told",
+                CHANNEL,
+                notifications(self._replica.number, transaction.events),
+            )
+        await db.execute("COMMIT")
+        self._scopes.update(transaction.new_scopes)
+        if transaction.events:
+            self._announce(Commit(transaction.events, transaction.runs))
+
+    async def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is None or connection.is_closed():
+            return
+        try:
+            await connection.execute("ROLLBACK")
+        except FAILURES:
+            connection.terminate()
+            self._connection = None
+
+
+def notifications(number: int, events: Sequence[TaskEvent]) -> list[str]:
+    """Return what to tell other servers of events: of each task from which to which."""
+    spans: dict[str, tuple[int, int]] = {}
+    for event in events:
+        first, last = spans.get(event.task_id, (event.seq, event.seq))
+        spans[event.task_id] = min(first, event.seq), max(last, event.seq)
+    told: list[str] = []
+    for task_id, (first, last) in spans.items():
+        one = f" {task_id}:{first}-{last}"
+        if told and len(told[-1]) + len(one) <= PAYLOAD_BYTES:
+            told[-1] += one
+        else:
+            told.append(f"{number} t{one}")
+    return told

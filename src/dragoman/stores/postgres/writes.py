@@ -1,0 +1,150 @@
+"""The statements that write many rows at once: each takes one array a column."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dragoman.stores import auditing
+from dragoman.stores.postgres.rows import HeldRow
+
+Values = tuple[Any, ...]
+
+
+def columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return the columns of rows."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+_KEYS = "unnest($1::bigint[], $2::bytea[]) k (scope_id, name)"
+
+MAKE_SCOPES = (
+    "INSERT INTO scope (tenant, principal, agent) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])"
+    " ON CONFLICT DO NOTHING"
+)
+FIND_SCOPES = (
+    "SELECT id, tenant, principal, agent FROM scope"
+    " JOIN unnest($1::text[], $2::text[], $3::text[]) k (tenant, principal, agent) USING (tenant, principal, agent)"
+)
+
+CLAIM = (
+    "INSERT INTO identity (scope_id, message_id, digest, task_id)"
+    " SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])"
+    " ON CONFLICT DO NOTHING RETURNING scope_id, message_id"
+)
+CLAIMED_BEFORE = (
+    "SELECT i.scope_id, i.message_id, i.digest, i.task_id, EXISTS (SELECT 1 FROM task t WHERE t.id = i.task_id)"
+    f" FROM {_KEYS} JOIN identity i ON i.scope_id = k.scope_id AND i.message_id = k.name"
+)
+DISOWN = "DELETE FROM identity WHERE scope_id = $1 AND message_id = $2 AND task_id = $3"
+REMEMBER = (
+    "UPDATE identity i SET digest = k.digest, task_id = k.task_id"
+    " FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[]) k (scope_id, message_id, digest, task_id)"
+    " WHERE i.scope_id = k.scope_id AND i.message_id = k.message_id"
+)
+UNCLAIM = f"DELETE FROM identity i USING {_KEYS} WHERE i.scope_id = k.scope_id AND i.message_id = k.name"
+
+LOCK_CONTEXTS = (
+    f"SELECT t.id FROM task t JOIN {_KEYS} ON t.scope_id = k.scope_id AND t.context_id = k.name"
+    " ORDER BY t.id FOR UPDATE OF t"
+)
+MAKE_COUNTERS = (
+    f"INSERT INTO counter (scope_id, context_id, state, n) SELECT k.scope_id, k.name, 0, 0 FROM {_KEYS}"
+    " ON CONFLICT DO NOTHING RETURNING scope_id, context_id"
+)
+FILL_COUNTERS = (
+    "INSERT INTO counter (scope_id, context_id, state, n)"
+    f" SELECT t.scope_id, t.context_id, t.state, count(*) FROM task t JOIN {_KEYS}"
+    " ON t.scope_id = k.scope_id AND t.context_id = k.name WHERE t.visible GROUP BY 1, 2, 3"
+)
+MARK_COUNTED = (
+    f"UPDATE task t SET counted = true FROM {_KEYS}"
+    " WHERE t.visible AND t.scope_id = k.scope_id AND t.context_id = k.name"
+)
+
+TASKS = (
+    "INSERT INTO task (id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, created_at,"
+    " metadata, request, epoch, attempt, dispatch, owner, deadline_at, parked_ms)"
+    " SELECT *, 0 FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::boolean[], $5::boolean[], $6::smallint[],"
+    " $7::bigint[], $8::integer[], $9::integer[], $10::bigint[], $11::bytea[], $12::bytea[], $13::integer[],"
+    " $14::integer[], $15::text[], $16::integer[], $17::bigint[])"
+)
+MOVES = (
+    "UPDATE task t SET visible = k.visible, counted = k.counted, state = k.state, status_at = k.status_at,"
+    " status_seq = k.status_seq, seq = k.seq, epoch = k.epoch, attempt = k.attempt, dispatch = k.dispatch,"
+    " owner = k.owner, deadline_at = k.deadline_at, parked_at = k.parked_at, parked_ms = k.parked_ms"
+    " FROM unnest($1::text[], $2::boolean[], $3::boolean[], $4::smallint[], $5::bigint[], $6::integer[],"
+    " $7::integer[], $8::integer[], $9::integer[], $10::text[], $11::integer[], $12::bigint[], $13::bigint[],"
+    " $14::bigint[]) k (id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch, owner,"
+    " deadline_at, parked_at, parked_ms) WHERE t.id = k.id"
+)
+EVENTS = (
+    "INSERT INTO event (task_id, seq, attempt, at, payload)"
+    " SELECT * FROM unnest($1::text[], $2::integer[], $3::integer[], $4::bigint[], $5::bytea[])"
+)
+JOURNAL = (
+    "INSERT INTO journal (task_id, ordinal, kind, name, acts, seq, result, given) SELECT * FROM unnest($1::text[],"
+    " $2::integer[], $3::text[], $4::bytea[], $5::integer[], $6::integer[], $7::bytea[], $8::bytea[])"
+)
+SOURCES = (
+    "INSERT INTO run_source (scope_id, source, task_id)"
+    " SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::text[]) ON CONFLICT DO NOTHING"
+)
+HAS_USED = "SELECT 1 FROM run_source WHERE scope_id = $1 AND source = $2 AND task_id = $3"
+STEPS = (
+    "INSERT INTO counter_step (scope_id, context_id, state, n)"
+    " SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::smallint[], $4::bigint[])"
+)
+AUDIT = (
+    "INSERT INTO audit (at, tenant, principal, credential, address, action, target, outcome, detail, times)"
+    " SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],"
+    " $8::text[], $9::text[], $10::bigint[])"
+)
+
+
+def new_task(row: HeldRow, now: int, metadata: bytes, request: bytes) -> Values:
+    """Return the values of a task that is new, for `TASKS`."""
+    return (
+        row.id,
+        row.scope_id,
+        row.context_id.encode(),
+        bool(row.visible),
+        bool(row.counted),
+        int(row.state),
+        row.status_at,
+        row.status_seq,
+        row.seq,
+        now,
+        metadata or None,
+        request,
+        row.epoch,
+        row.attempt,
+        row.dispatch,
+        row.owner,
+        row.deadline_at,
+    )
+
+
+def moved_task(row: HeldRow) -> Values:
+    """Return the values of a task that was moved, for `MOVES`."""
+    return (
+        row.id,
+        bool(row.visible),
+        bool(row.counted),
+        int(row.state),
+        row.status_at,
+        row.status_seq,
+        row.seq,
+        row.epoch,
+        row.attempt,
+        row.dispatch,
+        row.owner,
+        row.deadline_at,
+        row.parked_at,
+        row.parked_ms,
+    )
+
+
+def audit_row(row: auditing.Row) -> Values:
+    """Return the values of a row of the audit, for `AUDIT`: text of PostgreSQL has no U+0000."""
+    return tuple(
+        value.replace("\0", "\N{SYMBOL FOR NULL}") if isinstance(value, str) else value for value in row
+    )

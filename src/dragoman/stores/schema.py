@@ -1,0 +1,36 @@
+"""The schema of a store: numbered SQL files, each applied once and in order."""
+
+from importlib import resources
+
+from msgspec import Struct
+
+
+class Migration(Struct, frozen=True):
+    """One step of the schema, from that of the number before it to its own."""
+
+    number: int
+    name: str
+    sql: str
+
+
+class SchemaStatus(Struct, frozen=True):
+    """A store's schema (0: there is no store yet), that of this Dragoman, and what lies between them.
+
+    `place` is where the store is, as it is shown.
+    """
+
+    place: str
+    schema: int
+    newest: int
+    pending: tuple[Migration, ...]
+
+
+def migrations(room: str) -> list[Migration]:
+    """Return the migrations of a room of stores, in order."""
+    folder = resources.files(f"dragoman.stores.{room}") / "migrations"
+    found = sorted(
+        (entry.name, entry.read_text(encoding="utf-8"))
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    )
+    return [Migration(int(name.split("_")[0]), name.removesuffix(".sql"), sql) for name, sql in found]
