@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +35,7 @@ from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.elsewhere import Elsewhere
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
@@ -46,7 +47,9 @@ from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_loopback
 from dragoman.protocol.registry import load_versions
 from dragoman.roster import default_agent, hosted_agents
-from dragoman.stores.sqlite import SqliteStore, kept_tenants
+from dragoman.storage import ServedStore, SharedStore, kept_tenants, place_of, postgres
+from dragoman.stores.sqlite import SqliteStore
+from dragoman.stores.target import Target
 from dragoman.tables import ConfigError, seconds
 from dragoman.telemetry.audit import AuditTrail
 from dragoman.telemetry.logs import LogSink
@@ -54,11 +57,6 @@ from dragoman.telemetry.metrics import Metrics
 
 FAILURES_PER_SECOND = 0.2
 """Credentials that are not good, by address: so many a second in the long run."""
-
-
-def database_path(config: Config, data: Path) -> Path:
-    """Return where the SQLite file is: `store.url`, or `dragoman.db` in the data folder."""
-    return Path(config.store.url.removeprefix("sqlite:///")) if config.store.url else data / "dragoman.db"
 
 
 def signing_keys(config: Config, data: Path) -> KeyFile:
@@ -75,7 +73,7 @@ def check_listen(config: Config, data: Path) -> tuple[str, int]:
     """
     host, port = host_and_port(config.server.listen)
     named = config.authenticates or is_loopback(host)
-    if not named and not kept_tenants(database_path(config, data)):
+    if not named and not kept_tenants(place_of(config, data)):
         raise ConfigError(
             f"server.listen = {config.server.listen}: nobody would have to show who they are. Name who may call in "
             "[tenants.NAME.principals.NAME] or with `dragoman tenant create`, or an issuer in [auth.oidc], or listen "
@@ -92,7 +90,7 @@ def check_tenants(config: Config, data: Path) -> None:
         StoreError: the store cannot be asked.
     """
     if without_tenant(config, config.tenants):
-        lacking = without_tenant(config, {*config.tenants, *kept_tenants(database_path(config, data))})
+        lacking = without_tenant(config, {*config.tenants, *kept_tenants(place_of(config, data))})
         if lacking:
             raise ConfigError("; ".join(lacking))
 
@@ -143,12 +141,7 @@ class Service:
         self.gate = gate = _gate(config, self._verifier)
         there = _keys_there(config, data)
         self._hub = Hub()
-        self._store = SqliteStore(
-            database_path(config, data),
-            lease=seconds(config.engine.lease, "engine.lease"),
-            on_lost=self.lost.set,
-            on_noticed=self._notice,
-        )
+        self._store, self._elsewhere = self._open_store(config, data)
         self._signing = there or _first_keys(config, data, self._store)
         hosted = hosted_agents(agents, config)
         presenter = Presenter(config=config, versions=versions, base_url=base_url, conformance=conformance)
@@ -247,6 +240,22 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
 
+    def _open_store(self, config: Config, data: Path) -> tuple[ServedStore, Elsewhere | None]:
+        """Return the store, and what follows other servers if they may write to it too."""
+        lease = seconds(config.engine.lease, "engine.lease")
+        place = place_of(config, data)
+        if not isinstance(place, Target):
+            return SqliteStore(place, lease=lease, on_lost=self.lost.set, on_noticed=self._notice), None
+        store: SharedStore = postgres().PostgresStore(
+            place,
+            lease=lease,
+            on_noticed=self._renew,
+            on_elsewhere=self._hear,
+            on_missed=self._miss,
+            on_orphaned=self._take_up,
+        )
+        return store, Elsewhere(store, self._hub, runs_here=self._runs_here, stopped=self._look_for_stops)
+
     async def start(self) -> None:
         """Let in who may call, start the agents, take up what an earlier server left, and begin to purge.
 
@@ -261,6 +270,8 @@ class Service:
         await self._engine.start()
         if self._webhooks is not None:
             await self._webhooks.start()
+        if self._elsewhere is not None:
+            self._elsewhere.start()
         self._tasks = [asyncio.create_task(work.run()) for work in self._works]
 
     def running(self) -> int:
@@ -275,6 +286,8 @@ class Service:
         """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
         for task in self._tasks:
             task.cancel()
+        if self._elsewhere is not None:
+            self._elsewhere.close()
         began, drain = time.monotonic(), 0 if self.lost.is_set() else self._drain
         await self._engine.stop_serving(drain)
         # After the handlers, which may delegate to their end.
@@ -304,6 +317,27 @@ class Service:
         self._keeper.look_again()
         if self._webhooks is not None:
             self._webhooks.look_again()
+
+    def _hear(self, spans: Mapping[str, tuple[int, int]]) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.hear(spans)
+
+    def _miss(self) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.miss()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._keeper.look_again()
+
+    def _runs_here(self, task_id: str) -> bool:
+        return self._engine.knows(task_id)
+
+    def _look_for_stops(self) -> None:
+        self._engine.look_again()
+
+    def _take_up(self) -> None:
+        self._engine.sweep_soon()
 
     async def _cancel(self, scope: Scope, task_id: str, entry: AuditEntry) -> None:
         await self._store.cancel(scope, task_id, audit=entry)
@@ -374,7 +408,7 @@ def _watchers(config: Config) -> Watchers:
     )
 
 
-def _purgers(config: Config, store: SqliteStore) -> Iterator[Work]:
+def _purgers(config: Config, store: ServedStore) -> Iterator[Work]:
     every, ages = seconds(config.engine.sweep, "engine.sweep"), config.retention.ages()
     yield Purger(
         store, {TaskState[state.upper()]: int(age * 1000) for state, age in ages.items()}, every=every
@@ -390,7 +424,7 @@ def _keys_there(config: Config, data: Path) -> KeyKeeper | None:
     return _key_keeper(file, config) if file.is_there or config.signing.key_file else None
 
 
-def _first_keys(config: Config, data: Path, store: SqliteStore) -> KeyKeeper:
+def _first_keys(config: Config, data: Path, store: ServedStore) -> KeyKeeper:
     """Return new keys, made now that the data folder is ours."""
     try:
         return _key_keeper(signing_keys(config, data), config)

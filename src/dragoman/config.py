@@ -21,6 +21,7 @@ from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
 from dragoman.remote.settings import RemoteTable
+from dragoman.stores.target import url_fault
 from dragoman.tables import (
     ConfigError,
     check_names,
@@ -65,9 +66,11 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Store(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[store]`: where tasks are kept."""
+    """`[store]`: where tasks are kept, and where the password is that a database wants."""
 
     url: str = ""
+    password_env: str = ""
+    password_file: str = ""
 
 
 class Engine(Struct, frozen=True, forbid_unknown_fields=True):
@@ -409,8 +412,8 @@ def _check_values(config: Config, source: str) -> None:
         _check_limits(config.limits)
         config.retention.ages()
         config.retention.audit_age()
-        if config.store.url and not config.store.url.startswith("sqlite:///"):
-            raise ConfigError('store.url must be "sqlite:///path" in this build')
+        if fault := url_fault(config.store.url):
+            raise ConfigError(f"store.url {fault}")
         wrong = flaw(config.signing.alg, seconds(config.signing.overlap, "signing.overlap"))
         if wrong:
             raise ConfigError(f"signing.{wrong}")

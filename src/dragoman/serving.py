@@ -15,14 +15,15 @@ from pathlib import Path
 import uvicorn
 
 from dragoman.agents import Agent
-from dragoman.app import Service, check_listen, check_tenants, database_path
+from dragoman.app import Service, check_listen, check_tenants
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.callers import exposed_tokens
 from dragoman.config import Config
 from dragoman.conformance import Conformance, conformance_agents
 from dragoman.protocol.hosts import is_loopback
 from dragoman.roster import load_agents
-from dragoman.stores.sqlite import StoreBusy
+from dragoman.storage import place_of
+from dragoman.stores.errors import StoreBusy
 from dragoman.tables import ConfigError
 from dragoman.telemetry.logs import LogSink
 
@@ -40,7 +41,7 @@ KEEP_ALIVE_SECONDS = 75
 EXIT_LOST = 1
 """The exit code of a server whose store another one has taken over."""
 
-Started = Callable[[str, Sequence[Agent], Path], None]
+Started = Callable[[str, Sequence[Agent], str], None]
 
 
 async def serve(
@@ -60,7 +61,7 @@ async def serve(
         conformance: how to serve the conformance agents, if they are to be served.
         data: the data folder.
         log: where log lines go.
-        started: called once requests are answered, with the server's base URL, the agents and the store's path.
+        started: called once requests are answered, with the server's base URL, the agents and where the store is.
 
     Raises:
         ConfigError, AgentError, StoreError: it cannot start; the message says why.
@@ -91,7 +92,7 @@ async def serve(
             _LOG.warning("%s", warning)
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]
-        return await _run(service, listener, lambda: started(url, everyone, database_path(config, data)))
+        return await _run(service, listener, lambda: started(url, everyone, str(place_of(config, data))))
     finally:
         listener.close()
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import asyncpg
 
 from dragoman.gateway.ports import TaskStore
-from dragoman.stores.postgres import PostgresStore, Target
+from dragoman.stores.postgres import PostgresStore
 from dragoman.stores.sqlite import SqliteStore
+from dragoman.stores.target import Target
 from tests.harness.postgres import databases, execute, in_thread, rows
 
 

@@ -24,7 +24,12 @@ KEYS: Mapping[str, str] = {
         "`Forwarded`)."
     ),
     "server.drain": "How long handlers may take to end when the server stops.",
-    "store.url": "`sqlite:///PATH`, the file that tasks are kept in. If empty, `dragoman.db` in the data folder.",
+    "store.url": (
+        "`sqlite:///PATH`, the file that tasks are kept in, or `postgresql://USER@HOST/DATABASE`. If empty, "
+        "`dragoman.db` in the data folder."
+    ),
+    "store.password_env": "The variable that the database's password is in.",
+    "store.password_file": "The file that the database's password is in.",
     "engine.kind": "What executes runs. Only `embedded`: this process.",
     "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds, or "
     "three times a lease if that is sooner. One whose state does not change for so long is checked to be executed.",

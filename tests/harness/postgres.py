@@ -26,7 +26,8 @@ from uuid import uuid4
 
 import asyncpg
 
-from dragoman.stores.postgres import Target, upgrade
+from dragoman.stores.postgres import upgrade
+from dragoman.stores.target import Target
 
 T = TypeVar("T")
 START_SECONDS = 20.0
@@ -197,6 +198,10 @@ class Databases:
     def make_empty(self) -> str:
         """Make a database without a schema and return its URL."""
         return self._make("template0")
+
+    def drop(self, url: str) -> None:
+        """Delete a database, whoever is connected to it."""
+        execute(self._url, f"DROP DATABASE {urlsplit(url).path[1:]} WITH (FORCE)")
 
     def give_back(self, url: str) -> None:
         """Empty a database, whoever is connected to it, for somebody else: quicker than making one."""

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.stores.schema import Migration
 from dragoman.stores.sqlite import StoreError, migrating, upgrade
 from dragoman.stores.sqlite.connection import open_writer
-from dragoman.stores.sqlite.migrating import Migration, migrations
+from dragoman.stores.sqlite.migrating import migrations, statements
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS, Ownership, OwnershipLost
 from tests.harness.paths import SOURCE
 from tests.migration.stores import NEWEST, OLDER, make, number_of, rows_of, schema_of
@@ -156,7 +157,7 @@ def test_an_upgrade_that_was_killed_anywhere_left_all_or_nothing(old: Path, tmp_
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert (rows_of(old), schema_of(old), number_of(old)) == (before, schema, number)
     # Killed before each statement of the migration at least, and in the end either after its commit or not at all.
-    assert killed > len([statement for step in migrations()[number:] for statement in step.statements()])
+    assert killed > len([statement for step in migrations()[number:] for statement in statements(step)])
     assert died_after in (0, -signal.SIGKILL)
     assert rows_of(old, before) == before
     assert upgrade(old, tmp_path / "last.db", silent).schema == NEWEST

@@ -22,10 +22,10 @@ def change(data: Path, config: Path | None, work: Callable[[Any], T], *, create:
     """
     from dragoman.admin import Administration
     from dragoman.callers import declared
-    from dragoman.stores.sqlite import administer
+    from dragoman.storage import administer
 
     settings, path = _settings(data, config)
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         if not create:
             refuse(
                 f"there is no store at {path}; name the server's data folder with --data, or make it with "
@@ -46,7 +46,7 @@ def done_here(action: str, target: str = "", detail: str = "") -> Any:
 def read(data: Path, config: Path | None, work: Callable[[Any, Any], T]) -> T:
     """Have `work` look something up in a book and with the names of the configuration; or end the command."""
     from dragoman.callers import declared
-    from dragoman.stores.sqlite import consult
+    from dragoman.storage import consult
 
     settings, path = _settings(data, config)
     return guarded(lambda: consult(path, lambda book: work(book, declared(settings))))
@@ -60,7 +60,7 @@ def configured(config: Path | None) -> Any:
 def guarded(work: Callable[[], T]) -> T:
     """Return what `work` does, or end the command: with 2 if it was asked wrongly, with 1 otherwise."""
     from dragoman.model.errors import DragomanError, InvalidParams
-    from dragoman.stores.sqlite import StoreError
+    from dragoman.stores.errors import StoreError
 
     try:
         return work()
@@ -72,15 +72,15 @@ def guarded(work: Callable[[], T]) -> T:
         refuse(error, 1)
 
 
-def _settings(data: Path, config: Path | None) -> tuple[Any, Path]:
-    from dragoman import app as server
+def _settings(data: Path, config: Path | None) -> tuple[Any, Any]:
+    from dragoman.storage import place_of
     from dragoman.tables import ConfigError
 
     try:
         settings = load_config(config)
+        return settings, place_of(settings, data)
     except ConfigError as error:
         refuse(error)
-    return settings, server.database_path(settings, data)
 
 
 def _actor() -> Any:

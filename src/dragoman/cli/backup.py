@@ -21,12 +21,13 @@ def backup(
     The copy holds the store as it is at this moment; a server may go on running meanwhile. To serve it, put it as
     dragoman.db into an empty folder (a WAL of another store beside it would spoil it) and name that with --data.
     """
-    from dragoman import app
-    from dragoman.stores.sqlite import StoreError, back_up
+    from dragoman.storage import file_of
+    from dragoman.stores.errors import StoreError
+    from dragoman.stores.sqlite import back_up
     from dragoman.tables import ConfigError
 
     try:
-        source = app.database_path(load_config(config), data)
+        source = file_of(load_config(config), data, "copy a database with pg_dump")
     except ConfigError as error:
         refuse(error)
     if not file.parent.is_dir():

@@ -23,7 +23,8 @@ def check(
     from dragoman.agents import AgentError
     from dragoman.callers import exposed_tokens, unusable_tokens, without_tenant
     from dragoman.cards.keys import KeysError
-    from dragoman.stores.sqlite import StoreError, kept_tenants
+    from dragoman.storage import described, kept_tenants, place_of
+    from dragoman.stores.errors import StoreError
     from dragoman.tables import ConfigError
 
     try:
@@ -31,9 +32,10 @@ def check(
         app.check_listen(settings, data)
         agents = roster.load_agents(settings, files or [])
         roster.check_agents(settings, agents)
-        if app.database_path(settings, data).is_file():
+        place = place_of(settings, data)
+        if not isinstance(place, Path) or place.is_file():
             app.check_tenants(settings, data)
-        kept = kept_tenants(app.database_path(settings, data))
+        kept = kept_tenants(place)
         signing = _signing(app.signing_keys(settings, data), bool(settings.signing.key_file))
     except (ConfigError, AgentError) as error:
         refuse(error)
@@ -51,9 +53,7 @@ def check(
         print(msgspec.json.format(msgspec.json.encode(settings)).decode())
         return
     print(f"configuration: good; listens on {settings.server.listen}")
-    print(
-        f"store: SQLite at {app.database_path(settings, data)}, with the embedded engine (one server process)"
-    )
+    print(f"store: {described(place)}")
     print(f"cards: signed with {signing}")
     if settings.tenants:
         print(f"tenants: {', '.join(settings.tenants)}")
@@ -68,7 +68,8 @@ def check(
         hosted = [agent_id for agent_id, table in settings.agents.items() if table.workspace]
         print(
             f"hosted profile: on, for {', '.join(hosted) or 'no agent, because none has a workspace'}; "
-            "on SQLite and the embedded engine, not on PostgreSQL and Temporal"
+            f"on {'SQLite' if isinstance(place, Path) else 'PostgreSQL'} and the embedded engine, "
+            "not on PostgreSQL and Temporal"
         )
     for agent in agents:
         print(f"agent {agent.id}: {agent.name}, from {agent.place}")

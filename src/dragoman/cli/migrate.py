@@ -24,19 +24,19 @@ def status(
     pending = [one.name for one in found.pending] if found.schema else []
     if as_json:
         facts = {
-            "store": str(found.path),
+            "store": found.place,
             "schema": found.schema,
             "newest": found.newest,
             "pending": pending,
         }
         print(json.dumps(facts, ensure_ascii=False, indent=2))
     elif not found.schema:
-        print(f"{found.path}: no store yet; `dragoman serve` makes it with schema {found.newest}")
+        print(_none(found))
     else:
-        print(f"{found.path}: schema {found.schema}, this Dragoman needs {found.newest}")
+        print(f"{found.place}: schema {found.schema}, this Dragoman needs {found.newest}")
         for name in pending:
             print(f"  to apply: {name}")
-    if pending:
+    if pending or _is_due(found):
         raise typer.Exit(1)
 
 
@@ -56,24 +56,28 @@ def upgrade(
 
     No server may use the store meanwhile. To go back to an older Dragoman, put the copy in the store's place.
     """
-    from dragoman.stores.sqlite import StoreError
+    from dragoman.stores.errors import StoreError
     from dragoman.stores.sqlite import upgrade as carry_out
 
     found = _status(data, config)
+    place = _place(data, config)
+    if not isinstance(place, Path):
+        _upgrade_database(place, backup, as_json)
+        return
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    copy = backup or found.path.with_name(f"{found.path.name}.schema-{found.schema}.{stamp}")
+    copy = backup or place.with_name(f"{place.name}.schema-{found.schema}.{stamp}")
     if backup is not None and not copy.parent.is_dir():
         refuse(f"{copy.parent}: there is no such folder")
     try:
         with copying() as progress:
-            done = carry_out(found.path, copy, progress)
+            done = carry_out(place, copy, progress)
     except FileExistsError:
         refuse(f"{copy} is there already and is not overwritten; name a new file")
     except StoreError as error:
         refuse(error, 1)
     if as_json:
         facts = {
-            "store": str(found.path),
+            "store": found.place,
             "before": done.before,
             "schema": done.schema,
             "backup": str(done.backup) if done.backup else None,
@@ -81,11 +85,11 @@ def upgrade(
         print(json.dumps(facts, ensure_ascii=False, indent=2))
     elif done.backup:
         print(f"{done.backup}: the store as it was, verified")
-        print(f"{found.path}: upgraded from schema {done.before} to {done.schema}")
+        print(f"{found.place}: upgraded from schema {done.before} to {done.schema}")
     elif done.schema:
-        print(f"{found.path}: has schema {done.schema} already; nothing was done")
+        print(f"{found.place}: has schema {done.schema} already; nothing was done")
     else:
-        print(f"{found.path}: no store yet; `dragoman serve` makes it with schema {found.newest}")
+        print(_none(found))
 
 
 @app.command("sql")
@@ -94,24 +98,67 @@ def sql(
     config: ConfigOption = None,
 ) -> None:
     """Print the SQL that an upgrade would run, or that makes a new store where there is none; nothing is changed."""
+    from dragoman.storage import postgres
     from dragoman.stores.sqlite import script
 
     found = _status(data, config)
-    text = script(found)
+    is_file = isinstance(_place(data, config), Path)
+    text = script(found) if is_file else postgres().script(found)
     if text:
         print(text, end="")
     else:
-        typer.echo(f"{found.path}: has schema {found.schema} already; there is nothing to run", err=True)
+        typer.echo(f"{found.place}: has schema {found.schema} already; there is nothing to run", err=True)
+
+
+def _upgrade_database(place: Any, backup: Path | None, as_json: bool) -> None:
+    """Bring a PostgreSQL database to the newest schema; its backups are made with its own tools."""
+    from dragoman.storage import postgres
+    from dragoman.stores.errors import StoreError
+
+    if backup is not None:
+        refuse(f"--backup is for SQLite files; copy {place} with pg_dump before you upgrade it")
+    try:
+        done = postgres().upgrade(place)
+    except StoreError as error:
+        refuse(error, 1)
+    if as_json:
+        facts = {"store": str(place), "before": done.before, "schema": done.schema, "backup": None}
+        print(json.dumps(facts, ensure_ascii=False, indent=2))
+    elif not done.before:
+        print(f"{place}: made with schema {done.schema}")
+    elif done.before < done.schema:
+        print(f"{place}: upgraded from schema {done.before} to {done.schema}")
+    else:
+        print(f"{place}: has schema {done.schema} already; nothing was done")
+
+
+def _none(found: Any) -> str:
+    verb = "migrate upgrade" if _is_due(found) else "serve"
+    return f"{found.place}: no store yet; `dragoman {verb}` makes it with schema {found.newest}"
+
+
+def _is_due(found: Any) -> bool:
+    """Tell whether a store is still to be made by an upgrade: a file is made by serving."""
+    return not found.schema and found.place.startswith("postgresql://")
 
 
 def _status(data: Path, config: Path | None) -> Any:
-    from dragoman import app as server
-    from dragoman.stores.sqlite import StoreError, schema_status
+    from dragoman.storage import postgres
+    from dragoman.stores.errors import StoreError
+    from dragoman.stores.sqlite import schema_status
+
+    place = _place(data, config)
+    try:
+        return schema_status(place) if isinstance(place, Path) else postgres().schema_status(place)
+    except StoreError as error:
+        refuse(error, 1)
+
+
+def _place(data: Path, config: Path | None) -> Any:
+    from dragoman.storage import place_of
     from dragoman.tables import ConfigError
 
     try:
-        return schema_status(server.database_path(load_config(config), data))
+        return place_of(load_config(config), data)
     except ConfigError as error:
         refuse(error)
-    except StoreError as error:
-        refuse(error, 1)

@@ -236,17 +236,18 @@ def _abroad(data: Path, config: Path | None) -> Any:
 
 def _open(data: Path, config: Path | None, tenant: str) -> tuple[Any, str]:
     """Return the store and the tenant that is meant, or end the command."""
-    from dragoman import app as server
     from dragoman.admin import Overview
     from dragoman.callers import declared
     from dragoman.cli.administering import guarded
     from dragoman.model import LOCAL
-    from dragoman.stores.sqlite import Operator, StoreError, consult
+    from dragoman.storage import consult, file_of
+    from dragoman.stores.errors import StoreError
+    from dragoman.stores.sqlite import Operator
     from dragoman.tables import ConfigError
 
     try:
         settings = load_config(config)
-        path = server.database_path(settings, data)
+        path = file_of(settings, data, "a server takes them at /v1/a2a/agents")
         operator = Operator(path)
     except ConfigError as error:
         refuse(error)

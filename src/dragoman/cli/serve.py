@@ -41,7 +41,7 @@ def serve(
     from dragoman.agents import AgentError
     from dragoman.config import host_and_port
     from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
-    from dragoman.stores.sqlite import StoreError
+    from dragoman.stores.errors import StoreError
     from dragoman.tables import ConfigError
     from dragoman.telemetry.logs import LogSink, configure
 
@@ -96,7 +96,7 @@ SWITCH_SECONDS = 0.001
 _BODY = '{"message": {"messageId": "\'$(date +%s%N)\'", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}}'
 
 
-def _greet(url: str, agents: Sequence[Agent], store: Path, *, kits: Collection[str]) -> None:
+def _greet(url: str, agents: Sequence[Agent], store: str, *, kits: Collection[str]) -> None:
     print(f"Dragoman {__version__} listening on {url}")
     print(f"  tasks are kept in {store}")
     if kits:

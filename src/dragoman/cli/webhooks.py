@@ -108,12 +108,13 @@ def _origin(url: str) -> str:
 
 
 def _open(data: Path, config: Path | None) -> Any:
-    from dragoman import app as server
-    from dragoman.stores.sqlite import Operator, StoreError
+    from dragoman.storage import file_of
+    from dragoman.stores.errors import StoreError
+    from dragoman.stores.sqlite import Operator
     from dragoman.tables import ConfigError
 
     try:
-        return Operator(server.database_path(load_config(config), data))
+        return Operator(file_of(load_config(config), data, "a server shows its runs at /v1/admin/runs"))
     except ConfigError as error:
         refuse(error)
     except StoreError as error:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from dragoman.engines.agent_loop import AgentLoop
 from dragoman.engines.places import Places
@@ -72,6 +73,7 @@ class EmbeddedEngine:
         self._fresh: dict[str, tuple[float, Lease]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._noticed = asyncio.Event()
+        self._due = asyncio.Event()
         self._unserved: set[str] = set()
 
     async def start(self) -> None:
@@ -129,6 +131,14 @@ class EmbeddedEngine:
     def look_again(self) -> None:
         """Find out whether a run was stopped by another process; called when one has written to the store."""
         self._noticed.set()
+
+    def sweep_soon(self) -> None:
+        """Look for lost runs at once; called when another server has died."""
+        self._due.set()
+
+    def knows(self, task_id: str) -> bool:
+        """Tell whether a run is executed here, or will be."""
+        return any(loop.knows(task_id) for loop in self._loops.values())
 
     def settle(self, task_id: str) -> None:
         """Note that a run has acted: it needs no showing."""
@@ -188,7 +198,7 @@ class EmbeddedEngine:
 
     async def _sweep_worker(self) -> None:
         while True:
-            await asyncio.sleep(self._sweep)
+            await self._next_sweep()
             try:
                 quiet = await self._store.quiet()
                 # When a write is answered, all that was committed before has been dispatched. So what was quiet before
@@ -201,6 +211,12 @@ class EmbeddedEngine:
                 await self.recover()
             except Exception as error:  # the next sweep must come, whatever became of this one
                 _LOG.warning("a sweep failed: %s", type(error).__name__)
+
+    async def _next_sweep(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._sweep):
+                await self._due.wait()
+        self._due.clear()
 
     async def _expire(self) -> int:
         """End runs that are past their deadline, and return how many."""

@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -173,7 +173,7 @@ class Observer:
                 self._overflowed, self._stale, self._bytes = False, False, 0
                 return None
             found = self._take(after)
-            if self._stale or (found and found[0].event.seq != after + 1):
+            if self._stale or not _follow(found, after):
                 self._stale = False
                 found = [committed(event) for event in await store.events(self.task_id, after)]
             if found:
@@ -205,6 +205,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._observers: dict[str, set[Observer]] = {}
+        self._heads: dict[str, int] = {}
         self._woken = 0
         self._queue: deque[Observer] = deque()
         self._due = math.inf
@@ -240,6 +241,7 @@ class Hub:
             observers.discard(observer)
             if not observers:
                 del self._observers[observer.task_id]
+                self._heads.pop(observer.task_id, None)
 
     def publish(self, events: Sequence[TaskEvent]) -> None:
         """Hand events out; called with those of each commit, in order."""
@@ -247,8 +249,26 @@ class Hub:
             observers = self._observers.get(event.task_id)
             if observers:
                 item = committed(event)
+                self._heads[event.task_id] = max(event.seq, self._heads.get(event.task_id, 0))
                 for observer in observers:
                     observer.push(item)
+
+    def is_observed(self, task_id: str) -> bool:
+        """Tell whether anybody observes a task."""
+        return task_id in self._observers
+
+    def observed(self) -> list[str]:
+        """Return the tasks that somebody observes."""
+        return list(self._observers)
+
+    def catch_up(self, heads: Mapping[str, int]) -> None:
+        """Have the observers of those tasks look at the store whose last event is one that was not handed out."""
+        for task_id, seq in heads.items():
+            observers = self._observers.get(task_id, ())
+            if observers and self._heads.get(task_id, 0) < seq:
+                self._heads[task_id] = seq
+                for observer in observers:
+                    observer.look_again()
 
     def queue(self, observer: Observer) -> bool:
         """Have an observer woken when it is its turn; false if that is now."""
@@ -303,6 +323,11 @@ class Hub:
     def count(self) -> int:
         """Return how many observers there are."""
         return sum(len(observers) for observers in self._observers.values())
+
+
+def _follow(found: Sequence[Committed], after: int) -> bool:
+    """Tell whether events follow sequence number `after` without a gap; where servers share a store, they may not."""
+    return all(item.event.seq == seq for seq, item in enumerate(found, after + 1))
 
 
 def committed(event: TaskEvent) -> Committed:

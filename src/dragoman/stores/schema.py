@@ -25,7 +25,7 @@ class SchemaStatus(Struct, frozen=True):
     pending: tuple[Migration, ...]
 
 
-def migrations(room: str) -> list[Migration]:
+def numbered_files(room: str) -> list[Migration]:
     """Return the migrations of a room of stores, in order."""
     folder = resources.files(f"dragoman.stores.{room}") / "migrations"
     found = sorted(

@@ -1,13 +1,11 @@
 """Connecting to PostgreSQL, and what its errors mean to a caller and to an operator."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import asyncpg
-from msgspec import Struct
 
 from dragoman.model.errors import Unavailable
+from dragoman.stores.target import Target
 
 CONNECT_SECONDS = 5.0
 """How long connecting may take."""
@@ -44,17 +42,6 @@ class Database(Protocol):
     async def execute(self, query: str, *values: Any) -> str:
         """Run a statement and return what the server calls it."""
         ...
-
-
-class Target(Struct, frozen=True):
-    """Where a database is. `url` has no password in it; that comes apart, and is never shown."""
-
-    url: str
-    password: str | None = None
-
-    def __str__(self) -> str:
-        parts = urlsplit(self.url)
-        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 async def connect(target: Target) -> Any:
@@ -140,8 +127,3 @@ def unavailable(error: BaseException) -> Unavailable:
     )
     refusal.__cause__ = error
     return refusal
-
-
-def numbered(values: Sequence[Any]) -> str:
-    """Return the placeholders `$1, $2, …` of so many values."""
-    return ", ".join(f"${number}" for number in range(1, len(values) + 1))

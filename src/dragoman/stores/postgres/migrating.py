@@ -12,14 +12,19 @@ import asyncpg
 from msgspec import Struct
 
 from dragoman.stores.errors import StoreError
-from dragoman.stores.postgres.connection import FAILURES, Database, Target, cause_of, connect
+from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect
 from dragoman.stores.postgres.replicas import ARE_SERVED
-from dragoman.stores.schema import Migration, SchemaStatus, migrations
+from dragoman.stores.schema import Migration, SchemaStatus, numbered_files
+from dragoman.stores.target import Target
 
 T = TypeVar("T")
 
 _LOCK = 1_146_241_868
-_ROOM = "postgres"
+
+
+def migrations() -> list[Migration]:
+    """Return the migrations in order."""
+    return numbered_files("postgres")
 
 
 class Upgraded(Struct, frozen=True):
@@ -35,7 +40,7 @@ def schema_status(target: Target) -> SchemaStatus:
     Raises:
         StoreError: it cannot be reached, or has a newer schema.
     """
-    return asyncio.run(_with(target, lambda connection: _status(connection, target)))
+    return asyncio.run(visit(target, lambda connection: _status(connection, target)))
 
 
 def script(status: SchemaStatus) -> str:
@@ -69,7 +74,7 @@ def upgrade(target: Target) -> Upgraded:
             raise StoreError(f"{target} could not be upgraded and is as it was: {error}") from error
         return Upgraded(status.schema, status.newest)
 
-    return asyncio.run(_with(target, run))
+    return asyncio.run(visit(target, run))
 
 
 async def check_current(connection: Database, target: Target) -> None:
@@ -91,7 +96,7 @@ async def check_current(connection: Database, target: Target) -> None:
 
 
 async def _status(connection: Database, target: Target) -> SchemaStatus:
-    known = migrations(_ROOM)
+    known = migrations()
     schema, newest = 0, known[-1].number
     if await connection.fetchval("SELECT to_regclass('schema_version') IS NOT NULL"):
         schema = await connection.fetchval("SELECT version FROM schema_version")
@@ -115,7 +120,12 @@ def _marked(one: Migration) -> str:
     return f"UPDATE schema_version SET version = {one.number};"
 
 
-async def _with(target: Target, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+async def visit(target: Target, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+    """Return what `work` does with a connection of its own.
+
+    Raises:
+        StoreError: the database cannot be connected to.
+    """
     try:
         connection = await connect(target)
     except FAILURES as error:

@@ -15,7 +15,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.stores.postgres.connection import FAILURES, Target, cause_of, connect
+from dragoman.stores.postgres.connection import FAILURES, cause_of, connect
+from dragoman.stores.target import Target
 
 BEAT_SECONDS = 1.0
 SILENCE_MS = 1500
@@ -26,6 +27,9 @@ TELL_SECONDS = 30.0
 
 CHANNEL = "dragoman"
 """What is told here: `NUMBER t TASK:FIRST-LAST …`, events that a server has committed, or `NUMBER i`, identities."""
+
+OPERATOR = 0
+"""The number of a command beside the servers."""
 
 _LOCKS = 1_146_241_869
 """The first key of the advisory locks of servers; the second is the server's number."""

@@ -47,7 +47,6 @@ from dragoman.stores.postgres.accepting import accepting
 from dragoman.stores.postgres.connection import (
     FAILURES,
     Database,
-    Target,
     cause_of,
     is_lost,
     open_pool,
@@ -59,6 +58,7 @@ from dragoman.stores.postgres.replicas import CHANNEL, Replica
 from dragoman.stores.postgres.tenants import with_book
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import Writer
+from dragoman.stores.target import Target
 
 READERS = 8
 """Connections that read, at most."""

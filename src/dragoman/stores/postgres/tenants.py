@@ -5,7 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dragoman.gateway.tenants import Book
+from dragoman.model.errors import Unavailable
 from dragoman.stores.book import Rows, StoreBook
+from dragoman.stores.postgres.connection import FAILURES, cause_of
+from dragoman.stores.postgres.migrating import check_current, visit
+from dragoman.stores.postgres.replicas import CHANNEL, OPERATOR
+from dragoman.stores.target import Target
 
 T = TypeVar("T")
 
@@ -62,3 +67,43 @@ async def with_book(connection: Any, work: Callable[[Book], T]) -> T:
 def _with_numbers(statement: str) -> str:
     first, *rest = statement.split("?")
     return first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
+
+
+def consult(target: Target, work: Callable[[Book], T]) -> T:
+    """Return what `work` reads of the book in a database; for commands beside a server.
+
+    Raises:
+        StoreError: there is no store, or it has another schema.
+        Unavailable: it cannot be read just now.
+    """
+    return asyncio.run(
+        visit(target, lambda connection: _with_own_book(connection, target, work, readonly=True))
+    )
+
+
+def administer(target: Target, work: Callable[[Book], T]) -> T:
+    """Have `work` write to the book in a database, in one transaction; for commands beside a server.
+
+    Running servers notice at once.
+
+    Raises:
+        StoreError: there is no store, or it has another schema.
+        Unavailable: it cannot be written to just now.
+    """
+    return asyncio.run(
+        visit(target, lambda connection: _with_own_book(connection, target, work, readonly=False))
+    )
+
+
+async def _with_own_book(connection: Any, target: Target, work: Callable[[Book], T], *, readonly: bool) -> T:
+    try:
+        await check_current(connection, target)
+        async with connection.transaction(
+            isolation="repeatable_read" if readonly else None, readonly=readonly
+        ):
+            result = await with_book(connection, work)
+            if not readonly:
+                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{OPERATOR} i")
+            return result
+    except FAILURES as error:
+        raise Unavailable(f"The store {target} {cause_of(error) or 'does not answer'} ({error})") from error

@@ -20,7 +20,6 @@ from dragoman.model import Scope, TaskEvent
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
     FAILURES,
-    Target,
     cause_of,
     connect,
     is_clash,
@@ -29,6 +28,7 @@ from dragoman.stores.postgres.connection import (
 )
 from dragoman.stores.postgres.replicas import CHANNEL, Replica
 from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.target import Target
 from dragoman.stores.waiting import Operation, resolve
 
 MAX_BATCH = 256

@@ -2,7 +2,7 @@
 
 from dragoman.stores.errors import StoreBusy, StoreError
 from dragoman.stores.sqlite.backup import Backup, back_up
-from dragoman.stores.sqlite.migrating import SchemaStatus, Upgraded, schema_status, script, upgrade
+from dragoman.stores.sqlite.migrating import Upgraded, schema_status, script, upgrade
 from dragoman.stores.sqlite.operator import Operator
 from dragoman.stores.sqlite.store import SqliteStore
 from dragoman.stores.sqlite.tenants import administer, consult, kept_tenants
@@ -10,7 +10,6 @@ from dragoman.stores.sqlite.tenants import administer, consult, kept_tenants
 __all__ = [
     "Backup",
     "Operator",
-    "SchemaStatus",
     "SqliteStore",
     "StoreBusy",
     "StoreError",

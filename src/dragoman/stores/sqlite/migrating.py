@@ -8,12 +8,12 @@ import os
 import sqlite3
 import time
 from contextlib import closing
-from importlib import resources
 from pathlib import Path
 
 from msgspec import Struct
 
 from dragoman.stores.errors import StoreBusy, StoreError
+from dragoman.stores.schema import Migration, SchemaStatus, numbered_files
 from dragoman.stores.sqlite.backup import Progress, back_up
 from dragoman.stores.sqlite.connection import (
     StoreInUse,
@@ -23,33 +23,6 @@ from dragoman.stores.sqlite.connection import (
     open_writer,
 )
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
-
-
-class Migration(Struct, frozen=True):
-    """One step of the schema, from that of the number before it to its own."""
-
-    number: int
-    name: str
-    sql: str
-
-    def statements(self) -> list[str]:
-        """Return its statements, to be run inside one transaction (a whole script would commit it)."""
-        statements, current = [], ""
-        for line in self.sql.splitlines(keepends=True):
-            current += line
-            if sqlite3.complete_statement(current):
-                statements.append(current)
-                current = ""
-        return statements
-
-
-class SchemaStatus(Struct, frozen=True):
-    """A file's schema (0: there is no store yet), that of this Dragoman, and what lies between them."""
-
-    path: Path
-    schema: int
-    newest: int
-    pending: tuple[Migration, ...]
 
 
 class Upgraded(Struct, frozen=True):
@@ -62,13 +35,18 @@ class Upgraded(Struct, frozen=True):
 
 def migrations() -> list[Migration]:
     """Return the migrations in order."""
-    folder = resources.files("dragoman.stores.sqlite") / "migrations"
-    found = sorted(
-        (entry.name, entry.read_text(encoding="utf-8"))
-        for entry in folder.iterdir()
-        if entry.name.endswith(".sql")
-    )
-    return [Migration(int(name.split("_")[0]), name.removesuffix(".sql"), sql) for name, sql in found]
+    return numbered_files("sqlite")
+
+
+def statements(step: Migration) -> list[str]:
+    """Return the statements of a migration, to be run inside one transaction (a whole script would commit it)."""
+    found, current = [], ""
+    for line in step.sql.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            found.append(current)
+            current = ""
+    return found
 
 
 def open_store(path: Path) -> sqlite3.Connection:
@@ -120,7 +98,7 @@ def schema_status(path: Path) -> SchemaStatus:
         except sqlite3.Error as error:
             raise StoreError(f"{path} cannot be read as a store: {error}") from error
     pending = tuple(one for one in known if one.number > schema)
-    return SchemaStatus(path, schema, known[-1].number, pending)
+    return SchemaStatus(str(path), schema, known[-1].number, pending)
 
 
 def script(status: SchemaStatus) -> str:
@@ -220,7 +198,7 @@ def _apply(connection: sqlite3.Connection, ownership: Ownership, path: Path, new
 
 def _run(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     for step in steps:
-        for statement in step.statements():
+        for statement in statements(step):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {step.number}")
 

@@ -1,0 +1,36 @@
+"""What names a store: the path of a SQLite file, or the URL of a PostgreSQL database."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
+
+SQLITE = "sqlite:///"
+POSTGRES = ("postgresql", "postgres")
+
+
+class Target(Struct, frozen=True):
+    """Where a PostgreSQL database is. `url` has no password in it; that comes apart, and is never shown."""
+
+    url: str
+    password: str | None = None
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def is_postgres(url: str) -> bool:
+    """Tell whether a URL is that of a PostgreSQL database."""
+    return url.partition("://")[0] in POSTGRES
+
+
+def url_fault(url: str) -> str:
+    """Return what is wrong with the URL of a store, as the rest of a sentence; empty if nothing is."""
+    if not url or url.startswith(SQLITE):
+        return ""
+    if not is_postgres(url):
+        return 'must be "sqlite:///path" or "postgresql://user@host/database"'
+    parts = urlsplit(url)
+    if parts.password is not None or "password" in parse_qs(parts.query):
+        return "must not hold a password; say with store.password_env or store.password_file where it is"
+    return ""

@@ -1,0 +1,55 @@
+"""Which store the configuration names, and what of it is shown."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.config import Config, Store, read_config
+from dragoman.storage import described, file_of, place_of
+from dragoman.stores.target import Target
+from dragoman.tables import ConfigError
+
+DATA = Path("data")
+URL = "postgresql://dragoman@db.example:5433/tasks?sslmode=require"
+
+
+def test_without_a_url_it_is_a_file_in_the_data_folder() -> None:
+    assert place_of(Config(), DATA) == DATA / "dragoman.db"
+    assert place_of(Config(store=Store(url="sqlite:////x/y.db")), DATA) == Path("/x/y.db")
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+def test_the_url_of_a_database_names_a_database(scheme: str) -> None:
+    config = read_config({"store": {"url": f"{scheme}://me@host/db"}}, {}, "test")
+    assert place_of(config, DATA) == Target(f"{scheme}://me@host/db", None)
+
+
+def test_the_password_is_read_from_where_it_is_and_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "from the environment")
+    (tmp_path / "password").write_text("from a file\n", encoding="utf-8")
+    places = [
+        place_of(Config(store=Store(url=URL, password_env="DB_PASSWORD")), DATA),
+        place_of(Config(store=Store(url=URL, password_file=str(tmp_path / "password"))), DATA),
+    ]
+    assert places == [Target(URL, "from the environment"), Target(URL, "from a file")]
+    for place in places:
+        assert str(place) == "postgresql://db.example:5433/tasks"
+        assert "from" not in described(place)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [Store(url=URL, password_env="DRAGOMAN_NOT_SET"), Store(url=URL, password_file="/nowhere/at/all")],
+    ids=["environment", "file"],
+)
+def test_a_password_that_is_not_there_is_told_by_its_key(store: Store) -> None:
+    with pytest.raises(ConfigError, match=r"^store\.password_(env|file): .*(not set|cannot be read)"):
+        place_of(Config(store=store), DATA)
+
+
+def test_a_command_for_files_says_what_to_do_with_a_database() -> None:
+    assert file_of(Config(), DATA, "use something else") == DATA / "dragoman.db"
+    with pytest.raises(ConfigError, match="use something else"):
+        file_of(Config(store=Store(url=URL)), DATA, "use something else")
