@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -35,7 +35,7 @@ from dragoman.engines import EmbeddedEngine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.audit import AuditEntry
-from dragoman.gateway.elsewhere import Elsewhere
+from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
@@ -318,7 +318,7 @@ class Service:
         if self._webhooks is not None:
             self._webhooks.look_again()
 
-    def _hear(self, spans: Mapping[str, tuple[int, int]]) -> None:
+    def _hear(self, spans: Spans) -> None:
         if self._elsewhere is not None:
             self._elsewhere.hear(spans)
 

@@ -8,7 +8,7 @@ import msgspec
 from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.model import Approval, Decision, Scope, StatusChange, TaskState
 from dragoman.model.errors import ApprovalNotFound
-from dragoman.stores.postgres.connection import Database
+from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.postgres.parking import resume
 from dragoman.stores.postgres.transaction import Transaction
 from dragoman.stores.records import approval_from_row, encode
@@ -72,7 +72,7 @@ async def find_approval(db: Database, tenant: str, approval_id: str) -> Approval
     Raises:
         ApprovalNotFound: there is none.
     """
-    found = await db.fetchrow(f"{_SELECT} WHERE a.id = $1 AND a.tenant = $2", approval_id, tenant)
+    found = await db.fetchrow(f"{_SELECT} WHERE a.id = $1 AND a.tenant = $2", plain(approval_id), tenant)
     if found is None:
         raise ApprovalNotFound(approval_id)
     return _approval(found)
@@ -84,7 +84,7 @@ async def open_approvals(db: Database, tenant: str, after: str, limit: int) -> t
         f"{_SELECT} WHERE a.tenant = $1 AND a.id > $2 AND a.decision IS NULL AND t.dispatch = 'parked'"
         " ORDER BY a.id LIMIT $3",
         tenant,
-        after,
+        plain(after),
         limit,
     )
     return tuple(map(_approval, found))

@@ -13,12 +13,13 @@ CONNECT_SECONDS = 5.0
 COMMAND_SECONDS = 30.0
 """How long one statement may take before its connection is given up."""
 
-_SETTINGS = {
+SETTINGS = {
     "application_name": "dragoman",
     # A server that is frozen in the middle of a transaction holds the locks of its rows: the database ends it.
     "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "8s",
 }
+"""What each session is begun with."""
 
 FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 """What a statement may raise; a time-out is an OSError too."""
@@ -55,7 +56,7 @@ async def connect(target: Target) -> Any:
         password=target.password,
         timeout=CONNECT_SECONDS,
         command_timeout=COMMAND_SECONDS,
-        server_settings=_SETTINGS,
+        server_settings=SETTINGS,
     )
 
 
@@ -76,7 +77,7 @@ async def open_pool(target: Target, size: int) -> Any:
         max_size=size,
         timeout=CONNECT_SECONDS,
         command_timeout=COMMAND_SECONDS,
-        server_settings=_SETTINGS,
+        server_settings=SETTINGS,
         reset=leave,
     )
 
@@ -127,3 +128,8 @@ def unavailable(error: BaseException) -> Unavailable:
     )
     refusal.__cause__ = error
     return refusal
+
+
+def plain(text: str) -> str:
+    """Return an id as a value of a statement: text of PostgreSQL has no U+0000, and no id of ours has a U+FFFD."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -22,7 +22,7 @@ from dragoman.model import (
 )
 from dragoman.model.errors import TaskNotFound
 from dragoman.model.payload import ABSENT
-from dragoman.stores.postgres.connection import Database
+from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.postgres.replicas import IS_HELD
 from dragoman.stores.postgres.rows import scope_from
 from dragoman.stores.records import (
@@ -93,7 +93,7 @@ async def read(db: Database, scope: Scope, task_id: str, hidden: bool, until: in
         scope.tenant,
         scope.principal,
         scope.agent,
-        task_id,
+        plain(task_id),
     )
     if not rows or not (rows[0][1] or hidden):
         raise TaskNotFound(task_id)
@@ -104,7 +104,7 @@ async def read(db: Database, scope: Scope, task_id: str, hidden: bool, until: in
 async def events(db: Database, task_id: str, after: int) -> tuple[str, list[Any]]:
     """Read the context of a task, and the rows of what `TaskStore.events` returns."""
     rows = await db.fetch(
-        f"SELECT t.context_id, {_EVENTS} AND e.seq > $2 WHERE t.id = $1 ORDER BY e.seq", task_id, after
+        f"SELECT t.context_id, {_EVENTS} AND e.seq > $2 WHERE t.id = $1 ORDER BY e.seq", plain(task_id), after
     )
     if not rows:
         raise TaskNotFound(task_id)
@@ -214,9 +214,7 @@ def _conditions(values: _Values, scope: int, filters: Filters, cursor: Cursor | 
     if filters.after is not None:
         where += f" AND status_at >= {values.add(filters.after)}::bigint"
     if cursor is not None:
-        where += (
-            f" AND (status_at, id) < ({values.add(cursor.timestamp)}::bigint, {values.add(cursor.task_id)})"
-        )
+        where += f" AND (status_at, id) < ({values.add(cursor.timestamp)}::bigint, {values.add(plain(cursor.task_id))})"
     return where
 
 

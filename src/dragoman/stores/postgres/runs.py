@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.gateway.operating import RunFilters, RunView
-from dragoman.stores.postgres.connection import Database
+from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.records import passes, run_from_row
 
 LOOKED_AT = 2000
@@ -20,7 +20,9 @@ _LAST = "~"
 
 async def runs(db: Database, filters: RunFilters, before: str, limit: int) -> tuple[Sequence[RunView], str]:
     """See `RunStore.runs`."""
-    rows = await db.fetch(f"{_SELECT} WHERE t.id < $1 ORDER BY t.id DESC LIMIT {LOOKED_AT}", before or _LAST)
+    rows = await db.fetch(
+        f"{_SELECT} WHERE t.id < $1 ORDER BY t.id DESC LIMIT {LOOKED_AT}", plain(before) or _LAST
+    )
     found: list[RunView] = []
     for row in rows:
         view = _run(row)
@@ -33,7 +35,7 @@ async def runs(db: Database, filters: RunFilters, before: str, limit: int) -> tu
 
 async def run(db: Database, task_id: str) -> RunView | None:
     """See `RunStore.run`."""
-    row = await db.fetchrow(f"{_SELECT} WHERE t.id = $1", task_id)
+    row = await db.fetchrow(f"{_SELECT} WHERE t.id = $1", plain(task_id))
     return _run(row) if row is not None else None
 
 

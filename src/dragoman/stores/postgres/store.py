@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.elsewhere import Spans
 from dragoman.gateway.operating import RunFilters, RunView
 from dragoman.gateway.ports import (
     Acceptance,
@@ -80,12 +81,10 @@ _LOG = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
 CommitListener = Callable[[Commit], None]
-Spans = Mapping[str, tuple[int, int]]
-"""Task → the first and the last of its events that another server has committed."""
 
 
 class PostgresStore:
-    """Implements `TaskStore`, `TenantStore` and `RunStore` (see `gateway`) on a PostgreSQL database."""
+    """Implements `TaskStore`, `TenantStore`, `RunStore` and `Shared` (see `gateway`) on a PostgreSQL database."""
 
     def __init__(
         self,
@@ -315,12 +314,12 @@ class PostgresStore:
         return await _decoded(rows, lambda: queries.events_of(task_id, context_id, rows))
 
     async def committed(self, spans: Spans) -> Sequence[TaskEvent]:
-        """See `gateway.elsewhere.Shared.committed`."""
+        """See `Shared.committed`."""
         asked = [(task_id, first, last) for task_id, (first, last) in spans.items()]
         return await self._read(lambda db: queries.committed(db, asked))
 
     async def heads(self, task_ids: Sequence[str]) -> Mapping[str, int]:
-        """See `gateway.elsewhere.Shared.heads`."""
+        """See `Shared.heads`."""
         return await self._read(lambda db: queries.heads(db, task_ids))
 
     async def page(

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from dragoman.gateway.tenants import Book
 from dragoman.model.errors import Unavailable
 from dragoman.stores.book import Rows, StoreBook
-from dragoman.stores.postgres.connection import FAILURES, cause_of
+from dragoman.stores.postgres.connection import FAILURES, cause_of, plain
 from dragoman.stores.postgres.migrating import check_current, visit
 from dragoman.stores.postgres.replicas import CHANNEL, OPERATOR
 from dragoman.stores.target import Target
@@ -50,7 +50,7 @@ async def with_book(connection: Any, work: Callable[[Book], T]) -> T:
 
     async def run(statement: str, values: Sequence[Any]) -> _Found:
         prepared = await connection.prepare(_with_numbers(statement))
-        rows = await prepared.fetch(*values)
+        rows = await prepared.fetch(*(plain(one) if isinstance(one, str) else one for one in values))
         return _Found(rows, prepared.get_statusmsg())
 
     def execute(statement: str, values: Sequence[Any]) -> _Found:

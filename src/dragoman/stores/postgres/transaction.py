@@ -19,7 +19,7 @@ from dragoman.model import Change, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.model.speech import agent_message
 from dragoman.stores import auditing
 from dragoman.stores.postgres import writes
-from dragoman.stores.postgres.connection import Database
+from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.postgres.rows import COLUMNS, HeldRow, held_row
 from dragoman.stores.records import encode
 from dragoman.stores.rows import held, move
@@ -113,7 +113,7 @@ class Transaction:
             scope = self.scope_id(one.scope)
             if scope:
                 key = scope, one.message.message_id.encode()
-                claims.setdefault(key, (one.digest, one.message.task_id or one.task_id))
+                claims.setdefault(key, (one.digest, plain(one.message.task_id) or one.task_id))
         ahead = dict(sorted(claims.items()))
         while ahead:
             values = writes.columns((*key, *ahead[key]) for key in ahead)
@@ -174,7 +174,7 @@ class Transaction:
         missing = [task_id for task_id in task_ids if task_id not in self._rows]
         if missing:
             self._rows.update(dict.fromkeys(missing))
-            await self._adopt(await self.db.fetch(_TASKS, missing))
+            await self._adopt(await self.db.fetch(_TASKS, list(map(plain, missing))))
 
     async def select(self, where: str, *values: Any) -> list[HeldRow]:
         """Lock the rows that fulfil a condition and that nobody else has locked, and return them."""

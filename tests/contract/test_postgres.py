@@ -1,0 +1,421 @@
+"""The PostgreSQL store beyond the contract: batches, totals, several servers on it, and a database that is gone."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from msgspec import structs
+
+from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.ports import Accepted, ApprovalRequest, JournalEntry, Lease
+from dragoman.model import TaskState, Used
+from dragoman.model.errors import (
+    ApprovalNotFound,
+    DragomanError,
+    MessageIdConflict,
+    TaskNotFound,
+    Unavailable,
+)
+from dragoman.model.ids import new_id
+from dragoman.model.payload import pack
+from dragoman.stores.postgres import PostgresStore, connection, folding, upgrade
+from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.target import Target
+from tests.contract.homes import PostgresHome
+from tests.contract.samples import (
+    ALICE,
+    TERMINAL,
+    acceptance,
+    begun,
+    chunk,
+    events_of,
+    filters,
+    ids,
+    listing,
+    message,
+    one_page,
+    recorded,
+    status,
+)
+from tests.harness.postgres import PostgresServer, rows
+
+GOOD = 30
+NUL = "before\0after"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[PostgresHome]:
+    """A place for a PostgreSQL store, whatever else is under contract."""
+    place = PostgresHome(tmp_path)
+    yield place
+    place.remove()
+
+
+@pytest.fixture
+def other(home: PostgresHome, store: PostgresStore, serving_loop: asyncio.Runner) -> Iterator[PostgresStore]:
+    """A second server's store on the same database; each knows of the other."""
+
+    async def joined() -> PostgresStore:
+        opened = PostgresStore(Target(home.url), lease=15.0)
+        while not store._replica.has_peers:
+            await asyncio.sleep(0.02)
+        return opened
+
+    opened = serving_loop.run(joined())
+    yield opened
+    opened.close()
+
+
+async def refuse_by_database(tx: Transaction) -> None:
+    """Write something, and then something that the database itself refuses."""
+    await tx.db.execute("INSERT INTO scope (tenant, principal, agent) VALUES ('left', 'over', 'row')")
+    await tx.db.execute("INSERT INTO no_such_table VALUES (1)")
+
+
+async def refuse_by_constraint(tx: Transaction) -> None:
+    """The same by a constraint."""
+    await tx.db.execute("INSERT INTO scope (tenant, principal, agent) VALUES ('left', 'over', 'row')")
+    await tx.db.execute("INSERT INTO clock VALUES (2, 0)")
+
+
+async def refuse_by_mistake(tx: Transaction) -> None:
+    """A fault in our own code."""
+    await tx.db.execute("INSERT INTO scope (tenant, principal, agent) VALUES ('left', 'over', 'row')")
+    raise ZeroDivisionError
+
+
+async def refuse_by_rule(tx: Transaction) -> None:
+    """A rule that does not hold; nothing was written before."""
+    raise TaskNotFound("nowhere")
+
+
+def hold(store: PostgresStore, gate: threading.Event) -> asyncio.Future[Any]:
+    """Keep the lane busy until the gate opens: what is written meanwhile becomes one batch."""
+
+    async def wait(tx: Transaction) -> bool:
+        return await asyncio.to_thread(gate.wait, 10)
+
+    return asyncio.ensure_future(store._writer.run(Work(act=wait)))
+
+
+@pytest.mark.parametrize("at", [0, 15, GOOD])
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (refuse_by_database, Unavailable),
+        (refuse_by_constraint, Unavailable),
+        (refuse_by_mistake, ZeroDivisionError),
+        (refuse_by_rule, TaskNotFound),
+    ],
+    ids=lambda value: value.__name__,
+)
+async def test_a_failing_operation_fails_alone_in_its_batch(
+    store: PostgresStore, bad: Any, error: type[Exception], at: int
+) -> None:
+    commits = recorded(store)
+    gate = threading.Event()
+    held = hold(store, gate)
+    await asyncio.sleep(0.05)
+    work: list[Awaitable[Any]] = [store.accept(acceptance(message(f"{n}"))) for n in range(GOOD)]
+    work.insert(at, store._writer.run(Work(act=bad)))
+    waiting = [asyncio.ensure_future(one) for one in work]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await held
+
+    with pytest.raises(error) as refusal:
+        await waiting.pop(at)
+    assert "no_such_table" not in getattr(refusal.value, "message", "")
+    accepted = await asyncio.gather(*waiting)
+    for one in accepted:
+        assert await store.events(one.task_id, 0) == one.events == tuple(events_of(commits, one.task_id))
+    assert len([run for commit in commits for run in commit.runs]) == GOOD
+    assert (await one_page(store, filters())).total == GOOD
+    assert await store.scopes() == (ALICE,)
+
+
+async def test_equal_and_unequal_messages_of_one_batch_are_told_apart(store: PostgresStore) -> None:
+    gate = threading.Event()
+    held = hold(store, gate)
+    await asyncio.sleep(0.05)
+    missing = message("more", message_id="same", task_id=new_id())
+    sent = [missing, missing, *(message(text, message_id="same") for text in ("one", "one", "two"))]
+    waiting = [asyncio.ensure_future(store.accept(acceptance(one))) for one in sent]
+    await asyncio.sleep(0)
+    gate.set()
+    await held
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(result) for result in results] == [
+        TaskNotFound,
+        TaskNotFound,
+        Accepted,
+        Accepted,
+        MessageIdConflict,
+    ]
+    first, again = results[2], results[3]
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
+    assert (first.task_id == again.task_id, first.replayed, again.replayed) == (True, False, True)
+    known = await store.known(acceptance(message("one", message_id="same")))
+    assert known is not None
+    assert known.task_id == first.task_id
+
+
+async def test_a_message_that_was_refused_leaves_its_id_free(store: PostgresStore) -> None:
+    with pytest.raises(TaskNotFound):
+        await store.accept(acceptance(message("x", message_id="free", task_id=new_id())))
+    lease = await begun(store)
+    more = message("y", message_id="free", task_id=lease.task_id)
+    assert not (await store.accept(acceptance(more))).replayed
+
+
+async def test_what_people_and_programs_name_may_hold_a_null_character(store: PostgresStore) -> None:
+    sent = message(NUL, message_id=NUL, context_id=NUL)
+    accepted = await store.accept(acceptance(sent))
+    lease = Lease(accepted.task_id, 1)
+    assert (await store.accept(acceptance(sent))).replayed
+    await store.append(lease, [Used(NUL), chunk(NUL, artifact_id=NUL)])
+    point = JournalEntry(ordinal=1, kind="step", name=NUL, acts=0, result=pack(NUL))
+    await store.record(lease, point)
+    asks = structs.replace(point, ordinal=2, kind="approve", result=pack(None))
+    wanted = ApprovalRequest(id=new_id(), action=NUL, details=pack({NUL: NUL}))
+    await store.park(lease, status(TaskState.INPUT_REQUIRED), asks, approval=wanted)
+    fold = await store.read(ALICE, accepted.task_id)
+    assert (fold.context_id, fold.sources) == (NUL, {NUL})
+    assert fold.task().history[0] == sent
+    (page,) = await listing(store, filters(context_id=NUL))
+    assert (page.total, [task.context_id for task in page.tasks]) == (1, [NUL])
+    assert ids([await one_page(store, filters(), withheld=NUL.__eq__)]) == []
+    assert (await store.journal(lease))[0] == point
+    (approval,) = await store.approvals("acme", after="", limit=2)
+    assert (approval.action, approval.sources) == (NUL, (NUL,))
+    await store.add_to_audit([AuditEntry(action="x", target=NUL)])
+    (row,) = await store.consult(lambda book: book.audited(since=0, after=0, limit=9))
+    assert row.entry.target == "before␀after"
+
+
+async def test_no_task_and_no_approval_is_named_by_an_id_with_a_null_character(store: PostgresStore) -> None:
+    lease = await begun(store)
+    wrong = f"{lease.task_id}\0"
+    for call in (
+        store.read(ALICE, wrong),
+        store.events(wrong, 0),
+        store.cancel(ALICE, wrong),
+        store.accept(acceptance(message(task_id=wrong))),
+    ):
+        with pytest.raises(TaskNotFound):
+            await call
+    with pytest.raises(ApprovalNotFound):
+        await store.approval("acme", wrong)
+    assert await store.run(wrong) is None
+    assert await store.approvals("acme", after=wrong, limit=1) == ()
+    assert await store.consult(lambda book: book.find_token(wrong)) is None
+
+
+async def test_totals_are_the_same_before_and_after_their_steps_are_folded(
+    store: PostgresStore, home: PostgresHome
+) -> None:
+    leases = [await begun(store, sent=message(context_id="talk")) for _ in range(6)]
+    await store.append(leases[0], [status(TaskState.COMPLETED)])
+    expected = [(None, None, 6), (None, TaskState.SUBMITTED, 5), ("talk", TaskState.COMPLETED, 1)]
+
+    async def fold() -> None:
+        pool = await asyncpg.create_pool(home.url, min_size=1, max_size=4)
+        await asyncio.gather(*(_fold(pool) for _ in range(4)))
+        await pool.close()
+
+    for _ in range(2):
+        for context_id, state, total in expected:
+            page = await one_page(store, filters(context_id=context_id, state=state))
+            assert page.total == total
+        await fold()
+        assert rows(home.url, "SELECT count(*) FROM counter_step")[0][0] == 0
+    home.shift_clock(10_000)
+    for lease in leases[1:]:
+        await store.cancel(ALICE, lease.task_id)
+    home.shift_clock(10_000)
+    step = await store.purge(dict.fromkeys(TERMINAL, 1), "")
+    assert step.tasks == 6
+    await fold()
+    assert rows(home.url, "SELECT count(*) FROM counter WHERE context_id <> '' OR n <> 0")[0][0] == 0
+    await begun(store, sent=message(context_id="talk"))
+    assert (await one_page(store, filters(context_id="talk"))).total == 1
+
+
+async def _fold(pool: Any) -> None:
+    async with pool.acquire() as one:
+        await folding.fold(one)
+
+
+async def test_two_servers_count_as_one(
+    store: PostgresStore, other: PostgresStore, home: PostgresHome
+) -> None:
+    """Tasks of few contexts, hidden ones too, that are begun, shown, moved and canceled at both at once."""
+    contexts = ("one", "two", "three", "")
+    both: tuple[PostgresStore, PostgresStore] = (store, other)
+
+    async def live(number: int) -> None:
+        mine, theirs = both[number % 2], both[(number + 1) % 2]
+        sent = message(f"{number}", context_id=contexts[number % 4])
+        lease = await begun(mine, sent=sent, visible=number % 3 != 0)
+        with suppress(DragomanError):
+            await asyncio.gather(
+                theirs.append(lease, [status(TaskState.WORKING)], reveal=number % 2 == 0),
+                mine.append(lease, [chunk("x", append=True)]),
+                theirs.cancel(ALICE, lease.task_id) if number % 5 == 0 else asyncio.sleep(0),
+            )
+
+    async def folding_meanwhile() -> None:
+        pool = await asyncpg.create_pool(home.url, min_size=1, max_size=1)
+        for _ in range(10):
+            await _fold(pool)
+            await asyncio.sleep(0.02)
+        await pool.close()
+
+    await asyncio.gather(*(live(number) for number in range(120)), folding_meanwhile())
+    for context_id in (None, "one", "two", "three"):
+        for state in (None, *TaskState):
+            wanted = filters(context_id=context_id, state=state)
+            found = await listing(store, wanted)
+            assert {page.total for page in found} == {len(ids(found))}, (context_id, state)
+    for task_id in ids(await listing(other, filters())):
+        events = await other.events(task_id, 0)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_message_that_races_at_two_servers_is_accepted_once(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    for number in range(20):
+        results = await asyncio.gather(
+            *(
+                one.accept(acceptance(message(text, message_id=f"same {number}")))
+                for one in (store, other)
+                for text in ("even", "odd", "even")
+            ),
+            return_exceptions=True,
+        )
+        accepted = [result for result in results if isinstance(result, Accepted)]
+        refused = [result for result in results if isinstance(result, MessageIdConflict)]
+        assert len(accepted) + len(refused) == 6
+        assert len({one.task_id for one in accepted}) == 1
+        assert sum(not one.replayed for one in accepted) == 1
+    assert (await one_page(store, filters())).total == 20
+
+
+async def test_a_run_in_the_hands_of_a_living_server_is_not_lost(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    lease = await begun(store)
+    assert await other.lost() == ()
+    store._loop.run(store._replica.leave())
+    assert [run.task_id for run in await other.lost()] == [lease.task_id]
+
+
+async def test_the_events_of_one_server_are_told_to_the_other(
+    home: PostgresHome, store: PostgresStore
+) -> None:
+    told: dict[str, tuple[int, int]] = {}
+    listening = PostgresStore(Target(home.url), lease=15.0, on_elsewhere=told.update)
+    try:
+        while not store._replica.has_peers:
+            await asyncio.sleep(0.02)
+        lease = await begun(store)
+        events = await store.append(lease, [status(TaskState.WORKING), chunk("x"), chunk("y")])
+        async with asyncio.timeout(5):
+            while told.get(lease.task_id) != (2, 4):
+                await asyncio.sleep(0.01)
+        assert tuple(await listening.committed(told)) == events
+        assert await listening.heads([lease.task_id, new_id()]) == {lease.task_id: 4}
+    finally:
+        await asyncio.to_thread(listening.close)
+
+
+async def test_a_change_of_tenants_is_told_to_the_other(home: PostgresHome, store: PostgresStore) -> None:
+    noticed = asyncio.Event()
+    listening = PostgresStore(Target(home.url), lease=15.0, on_noticed=noticed.set)
+    try:
+        await store.administer(lambda book: book.add_tenant("acme"))
+        async with asyncio.timeout(5):
+            await noticed.wait()
+        kept = await listening.kept(0)
+        assert kept is not None
+        assert kept.tenants == ["acme"]
+    finally:
+        await asyncio.to_thread(listening.close)
+
+
+async def test_a_row_that_somebody_holds_delays_its_own_writers_alone(
+    home: PostgresHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.SETTINGS, "lock_timeout", "200ms")
+    store = home.open()
+    stuck, free = await begun(store), [await begun(store) for _ in range(5)]
+    holder = await asyncpg.connect(home.url)
+    async with holder.transaction():
+        await holder.execute("SELECT 1 FROM task WHERE id = $1 FOR UPDATE", stuck.task_id)
+        results = await asyncio.gather(
+            *(store.append(lease, [chunk("x")]) for lease in (stuck, *free)), return_exceptions=True
+        )
+    await holder.close()
+    assert [type(result) for result in results] == [Unavailable] + [tuple] * 5
+    (event,) = await store.append(stuck, [chunk("x")])
+    assert event.seq == 2
+
+
+async def test_a_read_that_gets_no_connection_is_told_so_in_time(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{PostgresStore.__module__}.ACQUIRE_SECONDS", 0.2)
+    gate = threading.Event()
+    busy = [asyncio.ensure_future(store.consult(lambda book: gate.wait(10))) for _ in range(8)]
+    await asyncio.sleep(0.3)
+    with pytest.raises(Unavailable) as refusal:
+        await store.scopes()
+    assert refusal.value.retry_after == 5
+    gate.set()
+    assert await asyncio.gather(*busy) == [True] * 8
+    assert await store.scopes() == ()
+
+
+async def test_a_database_that_is_gone_is_unavailable_and_is_used_again_when_it_is_back() -> None:
+    server = PostgresServer("fsync=off")
+    target = Target(server.url())
+    await asyncio.to_thread(upgrade, target)
+    store = PostgresStore(target, lease=15.0)
+    try:
+        lease = await begun(store)
+        for how in (server.kill, server.stop):
+            await asyncio.to_thread(how)
+            for call in (begun(store), store.read(ALICE, lease.task_id), store.check(), store.kept(0)):
+                with pytest.raises(Unavailable):
+                    await call
+            await asyncio.to_thread(server.start)
+            assert (await store.read(ALICE, lease.task_id)).seq == 1
+            await store.check()
+            assert (await begun(store)).epoch == 1
+            assert await store.lost() == ()
+        async with asyncio.timeout(10):
+            while not store._replica._locked:
+                await asyncio.sleep(0.02)
+        assert len(rows(server.url(), "SELECT 1 FROM replica")) == 1
+    finally:
+        await asyncio.to_thread(store.close)
+        server.remove()
+
+
+async def test_a_closed_store_has_written_what_was_waiting(home: PostgresHome) -> None:
+    store = home.open()
+    accepting = [asyncio.ensure_future(begun(store)) for _ in range(30)]
+    await asyncio.sleep(0)
+    home.close()
+    leases = await asyncio.gather(*accepting)
+    assert rows(home.url, "SELECT count(*) FROM replica")[0][0] == 0
+    store = home.open()
+    for lease in leases:
+        assert len(await store.events(lease.task_id, 0)) == 1
