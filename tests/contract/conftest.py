@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.gateway.ports import TaskStore
 from tests.contract.homes import PostgresHome, SqliteHome, StoreHome
-from tests.contract.rooms import ENGINES, EngineRoom
+from tests.contract.rooms import ENGINES, SOAKED, EngineRoom
 
 HOMES: list[type[StoreHome]] = [SqliteHome, PostgresHome]
 """The stores under contract. One line adds another."""
@@ -42,7 +42,10 @@ def store(home: StoreHome, serving_loop: asyncio.Runner) -> Iterator[TaskStore]:
     home.close()
 
 
-@pytest.fixture(params=ENGINES, ids=lambda kind: kind.name)
+@pytest.fixture(
+    params=[*ENGINES, *(pytest.param(kind, marks=pytest.mark.soak) for kind in SOAKED)],
+    ids=lambda kind: kind.name,
+)
 def room(
     request: pytest.FixtureRequest, tmp_path: Path, serving_loop: asyncio.Runner
 ) -> Iterator[EngineRoom]:
@@ -51,6 +54,7 @@ def room(
     place = kind(tmp_path)
     yield place
     serving_loop.run(place.crash())
+    place.remove()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,14 +15,17 @@ from typing import Protocol, TypeVar
 
 from dragoman.agents import Agent
 from dragoman.app import Service
-from dragoman.config import Config, Engine, Server
+from dragoman.config import Config, Engine, Server, Store
 from dragoman.gateway import Answer, Call, Gateway
 from dragoman.model import LOCAL, Change, Decision, Message, Principal, Scope, Task, TaskEvent, TaskState
 from dragoman.model.message import text_of
 from dragoman.model.operation import CancelTask, GetTask, Operation, SendMessage
+from dragoman.stores.postgres import PostgresStore
 from dragoman.stores.sqlite import Operator
+from dragoman.stores.target import Target
 from dragoman.telemetry.logs import LogSink
 from tests.contract.samples import message
+from tests.harness.postgres import databases, execute, in_thread, rows
 
 T = TypeVar("T")
 
@@ -64,6 +67,10 @@ class EngineRoom(Protocol):
 
     async def crash(self) -> None:
         """End the engine at once: what runs is left as it stands."""
+        ...
+
+    def remove(self) -> None:
+        """Give the store's room back, after the last crash."""
         ...
 
     async def send(self, agent: Agent, sent: str | SendMessage, *, caller: str = LOCAL) -> Task | Message:
@@ -138,7 +145,11 @@ class EmbeddedRoom(EngineRoom):
 
     async def start(self, *agents: Agent, max_runs: int = 1000) -> None:
         self._log = LogSink(io.TextIOWrapper(io.BytesIO()))
-        config = Config(server=Server(drain="0s"), engine=Engine(sweep="100ms", max_runs=max_runs))
+        config = Config(
+            server=Server(drain="0s"),
+            engine=Engine(sweep="100ms", max_runs=max_runs),
+            store=self._where(),
+        )
         self._service = service = Service(
             config, agents, data=self._data, base_url="http://127.0.0.1", log=self._log
         )
@@ -146,11 +157,18 @@ class EmbeddedRoom(EngineRoom):
         self._gateway = Gateway(service._store, service._engine, service._hub)
         await service.start()
 
+    def _where(self) -> Store:
+        """The configuration's store: a file in the data folder."""
+        return Store()
+
     async def crash(self) -> None:
         service, self._service = self._service, None
         if service is not None:
             await service.stop()
             self._log.close()
+
+    def remove(self) -> None:
+        """Nothing: the folder is the test's."""
 
     async def send(self, agent: Agent, sent: str | SendMessage, *, caller: str = LOCAL) -> Task | Message:
         request = sent if isinstance(sent, SendMessage) else _request(sent)
@@ -240,10 +258,46 @@ class EmbeddedRoom(EngineRoom):
             connection.execute("UPDATE clock SET offset_ms = offset_ms + ?", (milliseconds,))
 
 
+class PostgresRoom(EmbeddedRoom):
+    """The same over PostgreSQL."""
+
+    name = "embedded-postgres"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._url = in_thread(lambda: databases().make())
+
+    def _where(self) -> Store:
+        return Store(url=self._url)
+
+    def remove(self) -> None:
+        in_thread(lambda: databases().give_back(self._url))
+
+    def cancel_elsewhere(self, agent: Agent, task_id: str) -> None:
+        async def cancel() -> None:
+            store = PostgresStore(Target(self._url), lease=15.0)
+            await store.cancel(_call(agent).scope, task_id)
+            await asyncio.to_thread(store.close)
+
+        in_thread(lambda: asyncio.run(cancel()))
+
+    def _count(self, statement: str) -> int:
+        if "lease_until" in statement:
+            statement = "SELECT count(*) FROM task WHERE dispatch <> 'done' AND owner <> 0"
+        number: int = rows(self._url, statement)[0][0]
+        return number
+
+    def shift_clock(self, milliseconds: int) -> None:
+        execute(self._url, "UPDATE clock SET offset_ms = offset_ms + $1", milliseconds)
+
+
 _AT_WORK = (TaskState.SUBMITTED, TaskState.WORKING)
 
 ENGINES: list[type[EngineRoom]] = [EmbeddedRoom]
 """The engines under contract."""
+
+SOAKED: list[type[EngineRoom]] = [PostgresRoom]
+"""Those over another store, which has a contract of its own: with `--soak` alone."""
 
 
 def _request(text: str, *, at_once: bool = False) -> SendMessage:
