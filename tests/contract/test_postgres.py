@@ -415,6 +415,9 @@ async def test_a_closed_store_has_written_what_was_waiting(home: PostgresHome) -
     await asyncio.sleep(0)
     home.close()
     leases = await asyncio.gather(*accepting)
+    for call in (begun(store), store.read(ALICE, new_id()), store.administer(lambda book: book.now)):
+        with pytest.raises(Unavailable, match="closed"):
+            await call
     assert rows(home.url, "SELECT count(*) FROM replica")[0][0] == 0
     store = home.open()
     for lease in leases:

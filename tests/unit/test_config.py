@@ -266,6 +266,7 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"server": {"base_path": "/"}}, "server.base_path"),
         ({"server": {"base_path": "/a b"}}, "server.base_path"),
         ({"store": {"url": "mysql://host/db"}}, "store.url"),
+        ({"store": {"url": "postgresql://[::1/db"}}, "store.url"),
         ({"store": {"url": "postgresql://me:secret@host/db"}}, "store.url"),
         ({"store": {"url": "postgresql://me@host/db?password=secret"}}, "store.url"),
         ({"store": {"url": "x.db"}}, "store.url"),

@@ -36,7 +36,7 @@ def test_the_password_is_read_from_where_it_is_and_never_shown(
     assert places == [Target(URL, "from the environment"), Target(URL, "from a file")]
     for place in places:
         assert str(place) == "postgresql://db.example:5433/tasks"
-        assert "from" not in described(place)
+        assert "from" not in described(place) + repr(place)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,9 @@ class Target(Struct, frozen=True):
         parts = urlsplit(self.url)
         return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
+    def __repr__(self) -> str:
+        return f"Target({self})"
+
 
 def is_postgres(url: str) -> bool:
     """Tell whether a URL is that of a PostgreSQL database."""
@@ -30,7 +33,10 @@ def url_fault(url: str) -> str:
         return ""
     if not is_postgres(url):
         return 'must be "sqlite:///path" or "postgresql://user@host/database"'
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return f"is no URL: {error}"
     if parts.password is not None or "password" in parse_qs(parts.query):
         return "must not hold a password; say with store.password_env or store.password_file where it is"
     return ""

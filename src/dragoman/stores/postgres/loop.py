@@ -5,12 +5,19 @@ A connection of asyncpg belongs to one loop, and the store is asked from many: t
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import uvloop
 
+from dragoman.model.errors import Unavailable
+
 T = TypeVar("T")
+
+
+def closed() -> Unavailable:
+    """Return what is said by a store that was closed."""
+    return Unavailable("The task store is closed; the server is stopping")
 
 
 class StoreLoop:
@@ -32,9 +39,15 @@ class StoreLoop:
         """Run a coroutine on the loop and return its result; blocks the calling thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
-    async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and return its result; may be called on any loop."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+    async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run what `work` makes on the loop and return its result; may be called on any loop.
+
+        Raises:
+            Unavailable: the loop has ended.
+        """
+        if self.loop.is_closed():
+            raise closed()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self.loop))
 
     def close(self) -> None:
         """End the loop and its thread."""

@@ -145,7 +145,7 @@ class PostgresStore:
                 await check_current(connection, self._target)
             await self._replica.join()
             await self._writer.open()
-        except FAILURES as error:
+        except (*FAILURES, ValueError) as error:
             raise unreachable(self._target, error) from error
         self._folding = asyncio.create_task(self._fold())
 
@@ -395,7 +395,7 @@ class PostgresStore:
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{self._replica.number} i")
                 return result
 
-        return await self._loop.call(self._answered(run))
+        return await self._loop.call(lambda: self._answered(run))
 
     async def _write(self, act: Callable[[Transaction], Awaitable[T]], leases: Sequence[Lease] = ()) -> T:
         work = Work(act=act, tasks=tuple(lease.task_id for lease in leases))
@@ -421,7 +421,7 @@ class PostgresStore:
                     raise
             return await run()
 
-        return await self._loop.call(self._answered(patient))
+        return await self._loop.call(lambda: self._answered(patient))
 
     async def _answered(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:

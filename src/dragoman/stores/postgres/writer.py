@@ -26,6 +26,7 @@ from dragoman.stores.postgres.connection import (
     is_lost,
     unavailable,
 )
+from dragoman.stores.postgres.loop import closed
 from dragoman.stores.postgres.replicas import CHANNEL, Replica
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.target import Target
@@ -102,6 +103,8 @@ class Writer:
         Raises:
             DragomanError: as the work raised it, or Unavailable when the store cannot do its work.
         """
+        if self._closing:
+            raise closed()
         operation = Operation(work, decided)
         self._waiting.append(operation)
         self._loop.call_soon_threadsafe(self._wake.set)
