@@ -301,25 +301,33 @@ class Transaction:
 
     async def flush(self) -> None:
         """Write what was changed until now."""
-        if self._tasks:
-            tasks, self._tasks = self._tasks, []
-            await self.db.execute(writes.TASKS, *writes.columns(tasks))
-        if self._dirty:
-            rows = [self._rows[task_id] for task_id in sorted(self._dirty)]
-            self._dirty.clear()
-            await self.db.execute(
-                writes.MOVES, *writes.columns(writes.moved_task(row) for row in rows if row is not None)
-            )
+        moved = [self._rows[task_id] for task_id in sorted(self._dirty)]
+        together = (
+            self._tasks,
+            [writes.moved_task(row) for row in moved if row is not None],
+            self._events,
+            [(*key, step) for key, step in self._steps.items() if step],
+        )
+        if any(together):
+            pairs = zip(together, writes.WRITTEN, strict=True)
+            values = [column for part, count in pairs for column in writes.columns(part, count)]
+            await self.db.execute(writes.WRITES, *values)
         for statement, waiting in (
-            (writes.EVENTS, self._events),
             (writes.JOURNAL, self._journal),
             (writes.AUDIT, [writes.audit_row(row) for row in self._audit]),
             (writes.SOURCES, list(self._sources)),
-            (writes.STEPS, [(*key, step) for key, step in self._steps.items() if step]),
         ):
             if waiting:
                 await self.db.execute(statement, *writes.columns(waiting))
-        for written in (self._events, self._journal, self._audit, self._sources, self._steps):
+        for written in (
+            self._tasks,
+            self._dirty,
+            self._events,
+            self._steps,
+            self._journal,
+            self._audit,
+            self._sources,
+        ):
             written.clear()
 
     async def finish(self) -> None:

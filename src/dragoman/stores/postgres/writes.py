@@ -1,6 +1,8 @@
 """The statements that write many rows at once: each takes one array a column."""
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from dragoman.stores import auditing
@@ -9,9 +11,9 @@ from dragoman.stores.postgres.rows import HeldRow
 Values = tuple[Any, ...]
 
 
-def columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Return the columns of rows."""
-    return [list(column) for column in zip(*rows, strict=True)]
+def columns(rows: Iterable[Sequence[Any]], count: int = 0) -> list[list[Any]]:
+    """Return the columns of rows; `count` empty ones if there are none."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
 
 
 _KEYS = "unnest($1::bigint[], $2::bytea[]) k (scope_id, name)"
@@ -98,6 +100,29 @@ AUDIT = (
     " SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],"
     " $8::text[], $9::text[], $10::bigint[])"
 )
+
+
+def _together(*statements: str) -> tuple[str, tuple[int, ...]]:
+    """Return one statement that does all of these, and how many values each takes of it, in order."""
+    parts: list[str] = []
+    counts: list[int] = []
+    for number, statement in enumerate(statements):
+        before = sum(counts)
+        shifted = _PLACE.sub(partial(_shifted, before), statement)
+        counts.append(max(int(found) for found in _PLACE.findall(statement)))
+        parts.append(f"part_{number} AS ({shifted})")
+    return f"WITH {', '.join(parts)} SELECT 1", tuple(counts)
+
+
+def _shifted(by: int, place: re.Match[str]) -> str:
+    return f"${int(place[1]) + by}"
+
+
+_PLACE = re.compile(r"\$(\d+)")
+
+WRITES, WRITTEN = _together(TASKS, MOVES, EVENTS, STEPS)
+"""New tasks, moved tasks, events and steps of counters, in one round trip; and how many columns each of them has. They
+touch different rows, so it does not matter which is written first."""
 
 
 def new_task(row: HeldRow, now: int, metadata: bytes, request: bytes) -> Values:
