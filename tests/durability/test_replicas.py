@@ -2,6 +2,7 @@
 
 import json
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.harness.polling import until
 from tests.harness.postgres import databases, execute, rows
 from tests.harness.server import ServerProcess
+from tests.migration.test_served import dragoman
 
 DONE = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED")
 KILLED_SECONDS = 3.0
@@ -148,6 +150,34 @@ def test_a_cancel_at_one_server_stops_the_handler_at_the_other(
     assert running() == 1
     assert ask(two, f"/tasks/{task_id}:cancel", {})["status"]["state"] == "TASK_STATE_CANCELED"
     until(lambda: running() == 0, seconds=2, what="the handler to be stopped")
+
+
+def test_what_a_command_changes_of_tenants_counts_at_both_at_once(
+    pair: tuple[ServerProcess, ServerProcess], config: Path, tmp_path: Path
+) -> None:
+    def command(*arguments: str) -> str:
+        done = dragoman(*arguments, "--config", config, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def status(server: ServerProcess, token: str = "") -> int:
+        headers = {"A2A-Version": "1.0"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        request = urllib.request.Request(f"{server.url}/agents/demo/tasks", headers=headers)
+        try:
+            return int(urllib.request.urlopen(request, timeout=10).status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert [status(server) for server in pair] == [200, 200]
+    command("tenant", "create", "acme")
+    command("tenant", "principal", "add", "acme", "alice")
+    token = command(
+        "token", "create", "--tenant", "acme", "--principal", "alice", "--scope", "ai:*", "--scope", "a2a:*"
+    ).strip()
+    for server in pair:
+        until(lambda server=server: status(server) == 401, seconds=2, what="strangers to be refused")
+        until(lambda server=server: status(server, token) == 200, seconds=2, what="alice to be let in")
+    assert "tenant.create" in command("audit", "export")
 
 
 def test_a_message_that_is_sent_to_both_is_one_task(pair: tuple[ServerProcess, ServerProcess]) -> None:
