@@ -35,6 +35,7 @@ ROOMS = [
     "remote",
     "roster",
     "serving",
+    "storage",
     "stores",
     "tables",
     "telemetry",
