@@ -59,7 +59,7 @@ def _over_quota(tx: Transaction, acceptance: Acceptance) -> QuotaExceeded | None
     """Return why there may be no new task, if the message wants one; one to a task that there is may always come."""
     if acceptance.allowance is None or acceptance.message.task_id:
         return None
-    return refusal(acceptance.allowance, *tx.tallies.of(acceptance.scope, tx.execute, settle=tx.write_counts))
+    return refusal(acceptance.allowance, *tx.tally(acceptance.scope))
 
 
 def _known(tx: Transaction, scope: int, acceptance: Acceptance) -> Accepted | None:

@@ -2,22 +2,17 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.hooks import Hook, HookState, KeptConfig
 from dragoman.model import Scope, TaskEvent
-from dragoman.model.errors import QuotaExceeded, TaskNotFound
-from dragoman.model.push import MOST_CONFIGS
-from dragoman.stores.records import event_from_row
+from dragoman.model.errors import TaskNotFound
+from dragoman.stores.hooks import MOST_EVENTS, events_at_once, hook_from_row
+from dragoman.stores.hooks import check_room as check_others
 from dragoman.stores.sqlite.queries import scope_id as scope_number
 from dragoman.stores.sqlite.rows import find as find_task
 from dragoman.stores.sqlite.rows import scope_id
 from dragoman.stores.sqlite.writer import Transaction
-
-MOST_EVENTS = 64
-MOST_BYTES = 1024 * 1024
-"""What `to_tell` returns at once: so many events, or so much of them, and one at least."""
 
 _COLUMNS = (
     "p.task_id, s.tenant, s.principal, s.agent, p.id, p.generation, p.url, p.scheme, p.sealed, p.state, p.sent,"
@@ -45,12 +40,7 @@ def check_room(tx: Transaction, task_id: str, config_id: str) -> None:
     others = tx.execute(
         "SELECT count(*) FROM push_config WHERE task_id = ? AND id <> ?", (task_id, config_id)
     ).fetchone()[0]
-    if others >= MOST_CONFIGS:
-        raise QuotaExceeded(
-            f"Task {task_id} has {MOST_CONFIGS} push notification configurations, as many as a task may; "
-            "delete one first",
-            metadata={"limit": "push_configs"},
-        )
+    check_others(task_id, others)
 
 
 def put(tx: Transaction, task_id: str, config: KeptConfig, *, sent: int, done: bool = False) -> None:
@@ -144,7 +134,7 @@ def of_task(db: sqlite3.Connection, scope: Scope, task_id: str) -> Sequence[Hook
     if number is None or seen.fetchone() is None:
         raise TaskNotFound(task_id)
     rows = db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE p.task_id = ? ORDER BY p.id", (task_id,))
-    return [_hook(row) for row in rows]
+    return [hook_from_row(row) for row in rows]
 
 
 def open_hooks(db: sqlite3.Connection, task_id: str | None) -> Sequence[tuple[str, str, bool]]:
@@ -159,7 +149,7 @@ def find(db: sqlite3.Connection, task_id: str, config_id: str) -> Hook | None:
     row = db.execute(
         f"SELECT {_COLUMNS} {_FROM} WHERE p.task_id = ? AND p.id = ?", (task_id, config_id)
     ).fetchone()
-    return None if row is None else _hook(row)
+    return None if row is None else hook_from_row(row)
 
 
 def page(
@@ -172,7 +162,7 @@ def page(
         f"SELECT {_COLUMNS} {_FROM} WHERE (p.task_id, p.id) > (?, ?){of_state} ORDER BY p.task_id, p.id LIMIT ?",
         (*after, limit),
     )
-    return [_hook(row) for row in rows]
+    return [hook_from_row(row) for row in rows]
 
 
 def to_tell(db: sqlite3.Connection, task_id: str, after: int) -> Sequence[TaskEvent]:
@@ -184,29 +174,6 @@ def to_tell(db: sqlite3.Connection, task_id: str, after: int) -> Sequence[TaskEv
         "SELECT seq, attempt, at, payload FROM event WHERE task_id = ? AND seq > ? ORDER BY seq LIMIT ?",
         (task_id, after, MOST_EVENTS),
     )
-    events: list[TaskEvent] = []
-    size = 0
-    for row in rows:
-        size += len(row[3])
-        if events and size > MOST_BYTES:
-            break
-        events.append(event_from_row(task_id, task[0], row))
+    events = events_at_once(task_id, task[0], rows)
     rows.close()
     return events
-
-
-def _hook(row: Sequence[Any]) -> Hook:
-    task_id, tenant, principal, agent, config_id, generation, url, scheme, sealed, state, *rest = row
-    sent, tries, waits, changed, error, visible = rest
-    return Hook(
-        task_id=task_id,
-        scope=Scope(tenant, principal, agent),
-        config=KeptConfig(id=config_id, generation=generation, url=url, scheme=scheme, sealed=sealed),
-        state=HookState(state),
-        sent=sent,
-        tries=tries,
-        waits=waits,
-        changed=changed,
-        error=error,
-        visible=bool(visible),
-    )

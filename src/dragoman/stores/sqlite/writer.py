@@ -17,12 +17,14 @@ from typing import Any
 
 from dragoman.gateway.audit import OK, AuditEntry
 from dragoman.gateway.ports import Commit, RunRef
+from dragoman.gateway.quota import Tally
 from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.stores import auditing
 from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
-from dragoman.stores.sqlite.tallying import Tallies
+from dragoman.stores.sqlite.tallying import count
+from dragoman.stores.tallying import Tallies
 from dragoman.stores.waiting import Operation, resolve
 
 MAX_BATCH = 256
@@ -84,6 +86,13 @@ class Transaction:
         self.new_scopes: dict[Scope, int] = {}
         self.tallies = tallies if tallies is not None else Tallies()
         self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * len(TaskState))
+
+    def tally(self, scope: Scope) -> tuple[Tally, Tally]:
+        """Return the tallies of a principal and of its tenant, which is counted if it has not been."""
+        if self.tallies.find(scope) is None:
+            self.write_counts()
+            self.tallies.fill(scope.tenant, count(self.execute, scope.tenant))
+        return self.tallies.find(scope) or (Tally(), Tally())
 
     def count(self, scope_id: int, context_id: str, state: TaskState, step: int) -> None:
         """Note that a visible task entered (`step` 1) or left (-1) a state; written once a batch.
