@@ -236,7 +236,11 @@ class Service:
             fixed.jwks = self._signing.public()
 
         _on_new_cards(everyone, self._signing, signed_anew)
-        self._works: list[Work] = [self._signing, *_purgers(config, self._store)]
+        self._works: list[Work] = [
+            self._signing,
+            *_purgers(config, self._store),
+            *_watching(self._elsewhere, self._webhooks),
+        ]
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
 
@@ -251,6 +255,7 @@ class Service:
             lease=lease,
             on_noticed=self._renew,
             on_elsewhere=self._hear,
+            on_hooked=self._rehook,
             on_missed=self._miss,
             on_orphaned=self._take_up,
         )
@@ -321,10 +326,18 @@ class Service:
     def _hear(self, spans: Spans) -> None:
         if self._elsewhere is not None:
             self._elsewhere.hear(spans)
+        if self._webhooks is not None:
+            self._webhooks.happened(spans)
+
+    def _rehook(self, task_ids: Sequence[str]) -> None:
+        if self._webhooks is not None:
+            self._webhooks.changed(task_ids)
 
     def _miss(self) -> None:
         if self._elsewhere is not None:
             self._elsewhere.miss()
+        if self._webhooks is not None:
+            self._webhooks.look_again()
         self._renew()
 
     def _renew(self) -> None:
@@ -338,6 +351,8 @@ class Service:
 
     def _take_up(self) -> None:
         self._engine.sweep_soon()
+        if self._webhooks is not None:
+            self._webhooks.look_again()
 
     async def _cancel(self, scope: Scope, task_id: str, entry: AuditEntry) -> None:
         await self._store.cancel(scope, task_id, audit=entry)
@@ -416,6 +431,12 @@ def _purgers(config: Config, store: ServedStore) -> Iterator[Work]:
     audit_age = config.retention.audit_age()
     if audit_age is not None:
         yield AuditPurger(store, int(audit_age * 1000), every=every)
+
+
+def _watching(elsewhere: Elsewhere | None, webhooks: Work | None) -> Iterator[Work]:
+    """What other servers that write to the store leave has to be looked for."""
+    if elsewhere is not None and webhooks is not None:
+        yield webhooks
 
 
 def _keys_there(config: Config, data: Path) -> KeyKeeper | None:

@@ -63,5 +63,6 @@ def push_parts(
         vault,
         {version: spec.push for version, spec in versions.items()},
         retry=seconds(config.outbound.retry, "outbound.retry"),
+        look=seconds(config.engine.sweep, "engine.sweep"),
     )
     return PushParts(PushConfigurer(store, vault, ways), webhooks)

@@ -152,7 +152,8 @@ class PostgresHome(StoreHome):
             "(SELECT scope_id, context_id FROM (TABLE counter UNION ALL TABLE counter_step) every"
             " WHERE context_id <> '' GROUP BY scope_id, context_id HAVING sum(n) <> 0) left_over"
         )
-        tables = {name: name for name in ("task", "event", "journal", "identity")} | {"counter": counted}
+        kinds = ("task", "event", "journal", "identity", "push_config")
+        tables = {name: name for name in kinds} | {"counter": counted}
         return {
             name: rows(self.url, f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608
             for name, table in tables.items()

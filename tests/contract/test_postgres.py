@@ -12,12 +12,15 @@ import pytest
 from msgspec import structs
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.hooks import KeptConfig
 from dragoman.gateway.ports import Accepted, ApprovalRequest, JournalEntry, Lease
 from dragoman.model import TaskState, Used
+from dragoman.model.allowance import Allowance, Bound
 from dragoman.model.errors import (
     ApprovalNotFound,
     DragomanError,
     MessageIdConflict,
+    QuotaExceeded,
     TaskNotFound,
     Unavailable,
 )
@@ -29,6 +32,7 @@ from dragoman.stores.target import Target
 from tests.contract.homes import PostgresHome
 from tests.contract.samples import (
     ALICE,
+    OTHER_AGENT,
     TERMINAL,
     acceptance,
     begun,
@@ -334,6 +338,119 @@ async def test_the_events_of_one_server_are_told_to_the_other(
         assert await listening.heads([lease.task_id, new_id()]) == {lease.task_id: 4}
     finally:
         await asyncio.to_thread(listening.close)
+
+
+def kept(config_id: str = "c", **more: Any) -> KeptConfig:
+    values = {"generation": "1.0", "url": "https://a.example/", "scheme": "", "sealed": b"sealed"} | more
+    return KeptConfig(id=config_id, **values)
+
+
+async def test_a_receiver_is_told_by_the_server_that_kept_it_and_by_another_when_that_is_gone(
+    home: PostgresHome, store: PostgresStore, other: PostgresStore
+) -> None:
+    lease = await begun(store, push=kept())
+    hook = await store.hook(lease.task_id, "c")
+    assert hook is not None
+    assert await other.open_hooks() == []
+    assert await other.open_hooks(lease.task_id) == []
+    assert await other.hook(lease.task_id, "c") is None
+    assert not await other.not_told(hook, 1, "not its own", wait=None)
+    assert await store.open_hooks() == [(lease.task_id, "c", True)]
+    home.close()
+    assert await other.open_hooks() == [(lease.task_id, "c", True)]
+    assert await other.hook(lease.task_id, "c") == hook
+    assert await other.not_told(hook, 1, "its own", wait=10)
+
+
+async def test_of_servers_that_look_at_once_one_takes_over(
+    home: PostgresHome, store: PostgresStore, other: PostgresStore
+) -> None:
+    left = {(await begun(store, push=kept())).task_id for _ in range(40)}
+    third = PostgresStore(Target(home.url), lease=15.0)
+    try:
+        home.close()
+        found = await asyncio.gather(*(one.open_hooks(task) for task in left for one in (other, third)))
+        assert sorted(task for each in found for task, _, _ in each) == sorted(left)
+        mine, theirs = [{task for task, _, _ in await one.open_hooks()} for one in (other, third)]
+        assert mine | theirs == left
+        assert not mine & theirs
+    finally:
+        third.close()
+
+
+async def test_a_server_that_hung_tells_nothing_more_of_what_was_taken_over(
+    home: PostgresHome, other: PostgresStore
+) -> None:
+    hung = PostgresStore(Target(home.url), lease=0.5)
+    try:
+        assert hung.may_tell()
+        lease = await begun(hung, push=kept())
+        hook = await hung.hook(lease.task_id, "c")
+        assert hook is not None
+        beating = hung._replica._task
+        assert beating is not None
+        hung._loop.loop.call_soon_threadsafe(beating.cancel)
+        async with asyncio.timeout(10):
+            while not await other.open_hooks():
+                await asyncio.sleep(0.02)
+        assert not hung.may_tell()
+        assert await hung.hook(lease.task_id, "c") is None
+        assert not await hung.not_told(hook, 8, "late", wait=None)
+        assert await other.hook(lease.task_id, "c") == hook
+    finally:
+        hung.close()
+
+
+async def test_the_server_that_tells_a_receiver_is_told_what_is_changed_at_another(
+    home: PostgresHome, other: PostgresStore
+) -> None:
+    heard: asyncio.Queue[list[str]] = asyncio.Queue()
+    owner = PostgresStore(
+        Target(home.url), lease=15.0, on_hooked=lambda task_ids: heard.put_nowait([*task_ids])
+    )
+    try:
+        lease = await begun(owner, push=kept())
+        async with asyncio.timeout(10):
+            while not other._replica.has_peers:
+                await asyncio.sleep(0.02)
+            await other.set_hook(ALICE, lease.task_id, kept(sealed=b"anew"))
+            assert await heard.get() == [lease.task_id]
+            assert await other.open_hooks() == [], "it is the owner's yet"
+            await other.set_hook(ALICE, lease.task_id, kept("own"))
+            await other.delete_hook(ALICE, lease.task_id, "c")
+            assert await heard.get() == [lease.task_id]
+            assert await other.open_hooks() == [(lease.task_id, "own", False)]
+        assert heard.empty(), "nobody is told of what is not his"
+    finally:
+        owner.close()
+
+
+@pytest.mark.parametrize("whose", ["tenant", "principal"])
+async def test_two_servers_hold_a_quota_as_one(
+    store: PostgresStore, other: PostgresStore, whose: str
+) -> None:
+    allowance = Allowance(running=Bound(**{whose: 7}))
+    sent = [acceptance(allowance=allowance) for _ in range(60)]
+    results = await asyncio.gather(
+        *((store, other)[n % 2].accept(one) for n, one in enumerate(sent)), return_exceptions=True
+    )
+    assert sum(not isinstance(one, BaseException) for one in results) == 7
+    assert all(isinstance(one, QuotaExceeded) for one in results if isinstance(one, BaseException))
+
+
+async def test_a_message_that_is_refused_leaves_no_counters_and_no_scope(
+    home: PostgresHome, store: PostgresStore
+) -> None:
+    allowance = Allowance(running=Bound(tenant=1))
+    await begun(store, allowance=allowance)
+    before = rows(home.url, "SELECT (SELECT count(*) FROM counter), (SELECT count(*) FROM scope)")
+    for number in range(3):
+        sent = message(context_id=f"new {number}")
+        with pytest.raises(QuotaExceeded):
+            await store.accept(acceptance(sent, scope=OTHER_AGENT, allowance=allowance))
+    assert rows(home.url, "SELECT (SELECT count(*) FROM counter), (SELECT count(*) FROM scope)") == before
+    await begun(store, scope=OTHER_AGENT)
+    assert await store.scopes() == (ALICE, OTHER_AGENT)
 
 
 async def test_a_change_of_tenants_is_told_to_the_other(home: PostgresHome, store: PostgresStore) -> None:

@@ -185,10 +185,11 @@ DO $$
 DECLARE name text;
 BEGIN
     FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public'
-        AND tablename NOT IN ('clock', 'identities', 'schema_version')
+        AND tablename NOT IN ('audit_horizon', 'clock', 'identities', 'schema_version')
     LOOP EXECUTE format('DELETE FROM %I', name); END LOOP;
 END $$;
 UPDATE clock SET offset_ms = 0;
+UPDATE audit_horizon SET kept_since = 0;
 UPDATE identities SET version = 0;
 """
 

@@ -94,11 +94,15 @@ class HookStore(Protocol):
         ...
 
     async def open_hooks(self, task_id: str | None = None) -> Sequence[tuple[str, str, bool]]:
-        """Return task and id of those that are OPEN, of one task or of all, and whether there are events to tell."""
+        """Return task and id of those that are OPEN, of one task or of all, and whether there are events to tell.
+
+        Where servers share a store, each configuration is told by one of them at a time: these are those that this
+        one tells from here on, among them all whose server is gone.
+        """
         ...
 
     async def hook(self, task_id: str, config_id: str) -> Hook | None:
-        """Return a configuration, for whoever tells it; `None` if it is gone."""
+        """Return a configuration, for whoever tells it; `None` if it is gone, or another server tells it."""
         ...
 
     async def to_tell(self, task_id: str, after: int) -> Sequence[TaskEvent]:
@@ -114,4 +118,8 @@ class HookStore(Protocol):
 
         Nothing is noted, and false returned, if the configuration is not the one of `hook` any more.
         """
+        ...
+
+    def may_tell(self) -> bool:
+        """Tell whether what was this server's to tell is so still: others may have taken over from one that hung."""
         ...

@@ -8,7 +8,7 @@ store: a server that is killed loses nothing, and sends at most again what was n
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Protocol
@@ -111,6 +111,7 @@ class Webhooks:
         forms: Mapping[str, PushForm],
         *,
         retry: float,
+        look: float = 5.0,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """Prepare to send.
@@ -121,6 +122,7 @@ class Webhooks:
             vault: opens the secrets of configurations.
             forms: what notifications look like, by protocol generation, the newest first.
             retry: seconds before the second try; each further one waits for twice as long.
+            look: seconds between two looks for what other servers left, where `run` is called.
             chance: numbers from 0 to 1, so that many do not try at the same moment.
         """
         self._store = store
@@ -129,6 +131,7 @@ class Webhooks:
         self._forms = forms
         self._newest = next(iter(forms.values()))
         self._retry = retry
+        self._look = look
         self._chance = chance
         self._lanes: dict[str, dict[str, _Lane]] = {}
         self._loading: set[asyncio.Task[None]] = set()
@@ -158,16 +161,30 @@ class Webhooks:
 
     def committed(self, commit: Commit) -> None:
         """Have lanes told of a commit; most tasks have none."""
-        for task_id in commit.hooked:
-            self._look_up(task_id)
+        self.changed(commit.hooked)
         if self._lanes:
-            for event in commit.events:
-                for config_id, lane in self._lanes.get(event.task_id, _NO_LANES).items():
-                    self._wake(event.task_id, config_id, lane)
+            self.happened(event.task_id for event in commit.events)
+
+    def changed(self, task_ids: Iterable[str]) -> None:
+        """Look at configurations of tasks that were changed, here or by another process."""
+        for task_id in task_ids:
+            self._look_up(task_id)
+
+    def happened(self, task_ids: Iterable[str]) -> None:
+        """Tell of tasks that something happened to, here or on another server."""
+        for task_id in task_ids:
+            for config_id, lane in self._lanes.get(task_id, _NO_LANES).items():
+                self._wake(task_id, config_id, lane)
 
     def look_again(self) -> None:
         """Look for what another process may have changed."""
         self._look_up(None)
+
+    async def run(self) -> None:
+        """Look now and then for what another server left, or did not say, until cancelled."""
+        while True:
+            await asyncio.sleep(self._look)
+            await self._load(None)
 
     def outcomes(self) -> Mapping[str, int]:
         """Return how many requests were taken, how many failed, and how many configurations were given up."""
@@ -282,6 +299,9 @@ class Webhooks:
             return
         fold: TaskFold | None = None
         for event in events:
+            if not self._store.may_tell():
+                # Whoever took over goes on; if nobody did, this server does when it looks again.
+                return
             again = event is events[0] and hook.tries > 0
             fold = await self._tell(hook, event, fold, again=again)
             told.seq, told.done = event.seq, event.ends_run

@@ -50,7 +50,7 @@ def purge(execute: Callable[..., Any], before: int) -> int:
 
     First the horizon is moved there: nothing that is later can be deleted at all.
     """
-    oldest = execute("SELECT at FROM audit ORDER BY id LIMIT 1").fetchone()
+    oldest = execute("SELECT at FROM audit ORDER BY id LIMIT 1", ()).fetchone()
     if oldest is None or oldest[0] >= before:
         return 0
     execute("UPDATE audit_horizon SET kept_since = ? WHERE kept_since < ?", (before, before))

@@ -2,8 +2,10 @@
 
 from dragoman.gateway.audit import OK, REPLAYED, task_path
 from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
+from dragoman.gateway.quota import refusal
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import TaskNotFound
+from dragoman.stores.postgres import hooks
 from dragoman.stores.postgres.approving import is_awaited
 from dragoman.stores.postgres.parking import answer
 from dragoman.stores.postgres.rows import HeldRow
@@ -31,6 +33,9 @@ async def _accept(tx: Transaction, acceptance: Acceptance) -> Accepted:
     accepted = known or await _accept_new(tx, acceptance, scope)
     if known is None and acceptance.idempotent:
         tx.remember(key, acceptance.digest, accepted.task_id)
+    if acceptance.push is not None and not accepted.replayed:
+        # From the message's own events on: they are the newest that there are.
+        await hooks.put(tx, accepted.task_id, acceptance.push, sent=accepted.events[0].seq - 1)
     if acceptance.audit is not None:
         target = task_path(acceptance.scope, accepted.task_id)
         tx.note(acceptance.audit, target, REPLAYED if accepted.replayed else OK)
@@ -40,7 +45,21 @@ async def _accept(tx: Transaction, acceptance: Acceptance) -> Accepted:
 async def _accept_new(tx: Transaction, acceptance: Acceptance, scope: int) -> Accepted:
     if acceptance.message.task_id:
         return await _continue(tx, acceptance, scope)
+    _check_quota(tx, acceptance)
     return _begin(tx, acceptance, scope)
+
+
+def _check_quota(tx: Transaction, acceptance: Acceptance) -> None:
+    """Refuse a new task that a quota is in the way of.
+
+    Raises:
+        QuotaExceeded.
+    """
+    tallies = tx.tallies.find(acceptance.scope)
+    # Those were not counted who have no quota.
+    refused = refusal(acceptance.allowance, *tallies) if acceptance.allowance and tallies else None
+    if refused is not None:
+        raise refused
 
 
 def _begin(tx: Transaction, acceptance: Acceptance, scope: int) -> Accepted:
@@ -86,10 +105,12 @@ async def _continue(tx: Transaction, acceptance: Acceptance, scope: int) -> Acce
     if row is None:
         raise TaskNotFound(message.task_id)
     check_continued(row, acceptance)
+    if row.state.is_interrupted and await is_awaited(tx, row.id):
+        raise awaits_approval(row)
+    if acceptance.push is not None:
+        await hooks.check_room(tx, row.id, acceptance.push.id)
     if not row.state.is_interrupted:
         events = tx.write(row, (Received(message),))
-    elif await is_awaited(tx, row.id):
-        raise awaits_approval(row)
     else:
         events = await answer(tx, row, message, acceptance.scope, flat=acceptance.flat)
     return Accepted(task_id=row.id, replayed=False, events=events)

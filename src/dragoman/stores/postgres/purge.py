@@ -38,6 +38,7 @@ _WEIGHTS = (
     " EXISTS (SELECT 1 FROM journal j WHERE j.task_id = k.id)"
     " FROM unnest($1::text[]) k (id) LEFT JOIN event e ON e.task_id = k.id GROUP BY k.id"
 )
+_TABLES = (("task", "id"), ("run_source", "task_id"), ("approval", "task_id"), ("push_config", "task_id"))
 _RECEIVED = (
     "SELECT payload FROM event WHERE task_id = ANY($1::text[])"
     " AND substring(payload FROM 1 FOR $2) = $3 AND seq <= $4"
@@ -180,7 +181,7 @@ class _Step:
     async def _forget(self, rows: Sequence[HeldRow]) -> None:
         """Delete the rows of tasks, and take them out of the totals."""
         ids = [row.id for row in rows]
-        for table, key in (("task", "id"), ("run_source", "task_id"), ("approval", "task_id")):
+        for table, key in _TABLES:
             await self._tx.db.execute(f"DELETE FROM {table} WHERE {key} = ANY($1::text[])", ids)
         for row in rows:
             if row.visible:

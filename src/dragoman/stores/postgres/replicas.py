@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,10 @@ RETRY_SECONDS = 0.5
 TELL_SECONDS = 30.0
 
 CHANNEL = "dragoman"
-"""What is told here: `NUMBER t TASK:FIRST-LAST …`, events that a server has committed, or `NUMBER i`, identities."""
+"""Where servers tell each other what they have committed: their number, one of these letters, and what it is about."""
+
+EVENTS, HOOKS, IDENTITIES = "t", "h", "i"
+"""`t TASK:FIRST-LAST …`: events; `h TASK …`: webhooks of tasks, which others tell of; `i`: what is kept of tenants."""
 
 OPERATOR = 0
 """The number of a command beside the servers."""
@@ -34,16 +38,18 @@ OPERATOR = 0
 _LOCKS = 1_146_241_869
 """The first key of the advisory locks of servers; the second is the server's number."""
 
-_LIVING = (
+LIVING = (
     "SELECT r.id FROM replica r CROSS JOIN store_clock c WHERE r.beat_at + r.lease_ms >= c.now_ms"
     f" AND (r.beat_at + {SILENCE_MS} >= c.now_ms OR r.id::bigint IN (SELECT l.objid::bigint FROM pg_locks l"
     f" WHERE l.locktype = 'advisory' AND l.classid = {_LOCKS} AND l.objsubid = 2 AND l.granted"
     " AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())))"
 )
-IS_HELD = f"t.owner IN ({_LIVING})"
+"""The numbers of the servers that live."""
+
+IS_HELD = f"t.owner IN ({LIVING})"
 """The condition that the run of a row `t` of `task` is in the hands of a living server."""
 
-ARE_SERVED = f"SELECT count(*) FROM ({_LIVING}) living"
+ARE_SERVED = f"SELECT count(*) FROM ({LIVING}) living"
 """How many servers use a store just now."""
 
 _LOG = logging.getLogger("dragoman.store")
@@ -85,6 +91,7 @@ class Replica:
         self._orphaned = orphaned
         self._connection: Any = None
         self._locked = False
+        self._beaten_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -102,6 +109,10 @@ class Replica:
         await self._listen()
         await self._beat()
         self._task = asyncio.create_task(self._live())
+
+    def lives(self) -> bool:
+        """Tell whether others must take this server for living: what it has is its own. For any thread."""
+        return self._locked and time.monotonic() - self._beaten_at < self._lease_ms / 1000
 
     async def leave(self) -> None:
         """Give the number back: what runs here is anybody's now."""
@@ -155,6 +166,7 @@ class Replica:
             self._locked = await self._connection.fetchval(
                 "SELECT pg_try_advisory_lock($1::integer, $2::integer)", _LOCKS, self.number
             )
+        asked_at = time.monotonic()
         await self._connection.execute(
             "INSERT INTO replica (id, beat_at, lease_ms, process) SELECT $1, now_ms, $2, $3 FROM store_clock"
             " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at",
@@ -163,8 +175,9 @@ class Replica:
             f"process {os.getpid()} on {socket.gethostname()}",
         )
         dead = await self._connection.fetch(
-            f"DELETE FROM replica WHERE id <> $1 AND id NOT IN ({_LIVING}) RETURNING process", self.number
+            f"DELETE FROM replica WHERE id <> $1 AND id NOT IN ({LIVING}) RETURNING process", self.number
         )
+        self._beaten_at = asked_at
         self.has_peers = await self._connection.fetchval(
             "SELECT EXISTS (SELECT 1 FROM replica WHERE id <> $1)", self.number
         )

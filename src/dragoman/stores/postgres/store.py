@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.elsewhere import Spans
+from dragoman.gateway.hooks import Hook, KeptConfig
 from dragoman.gateway.operating import RunFilters, RunView
 from dragoman.gateway.ports import (
     Acceptance,
@@ -35,10 +36,12 @@ from dragoman.model import (
     TaskState,
 )
 from dragoman.model.errors import Unavailable
+from dragoman.stores import auditing
 from dragoman.stores.postgres import (
     approving,
     commands,
     folding,
+    hooks,
     parking,
     purge,
     queries,
@@ -55,8 +58,8 @@ from dragoman.stores.postgres.connection import (
 )
 from dragoman.stores.postgres.loop import StoreLoop
 from dragoman.stores.postgres.migrating import check_current, unreachable
-from dragoman.stores.postgres.replicas import CHANNEL, Replica
-from dragoman.stores.postgres.tenants import with_book
+from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, Replica
+from dragoman.stores.postgres.tenants import in_thread, with_book
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import Writer
 from dragoman.stores.target import Target
@@ -84,7 +87,7 @@ CommitListener = Callable[[Commit], None]
 
 
 class PostgresStore:
-    """Implements `TaskStore`, `TenantStore`, `RunStore` and `Shared` (see `gateway`) on a PostgreSQL database."""
+    """Implements `TaskStore`, `HookStore`, `TenantStore`, `RunStore` and `Shared` (see `gateway`) on PostgreSQL."""
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class PostgresStore:
         lease: float,
         on_noticed: Callable[[], None] | None = None,
         on_elsewhere: Callable[[Spans], None] | None = None,
+        on_hooked: Callable[[Sequence[str]], None] | None = None,
         on_missed: Callable[[], None] | None = None,
         on_orphaned: Callable[[], None] | None = None,
     ) -> None:
@@ -103,6 +107,7 @@ class PostgresStore:
             lease: how long a run stays ours without a heartbeat, in seconds.
             on_noticed: called on the serving loop when another process has changed what is kept of tenants.
             on_elsewhere: called on the serving loop with what another server has committed.
+            on_hooked: called on the serving loop with tasks whose webhooks another process has changed.
             on_missed: called on the serving loop when something of that may have been missed.
             on_orphaned: called on the serving loop when another server has died.
 
@@ -115,6 +120,7 @@ class PostgresStore:
         self._listeners: list[CommitListener] = []
         self._on_noticed = on_noticed or (lambda: None)
         self._on_elsewhere = on_elsewhere or (lambda spans: None)
+        self._on_hooked = on_hooked or (lambda task_ids: None)
         on_missed, on_orphaned = on_missed or (lambda: None), on_orphaned or (lambda: None)
         self._trouble = ""
         self._told_at = 0.0
@@ -358,6 +364,56 @@ class PostgresStore:
         """See `TaskStore.scopes`."""
         return await self._read(queries.scopes)
 
+    async def set_hook(
+        self, scope: Scope, task_id: str, config: KeptConfig, *, audit: AuditEntry | None = None
+    ) -> None:
+        """See `HookStore.set_hook`."""
+        work = Work(
+            act=lambda tx: hooks.set_hook(tx, scope, task_id, config, audit),
+            tasks=(task_id,),
+            scopes=(scope,),
+        )
+        await self._writer.run(work)
+
+    async def hooks(self, scope: Scope, task_id: str) -> Sequence[Hook]:
+        """See `HookStore.hooks`."""
+        return await self._read(lambda db: hooks.of_task(db, scope, task_id), snapshot=True)
+
+    async def delete_hook(
+        self, scope: Scope, task_id: str, config_id: str, *, audit: AuditEntry | None = None
+    ) -> None:
+        """See `HookStore.delete_hook`."""
+        work = Work(
+            act=lambda tx: hooks.delete_hook(tx, scope, task_id, config_id, audit),
+            tasks=(task_id,),
+            scopes=(scope,),
+        )
+        await self._writer.run(work)
+
+    async def open_hooks(self, task_id: str | None = None) -> Sequence[tuple[str, str, bool]]:
+        """See `HookStore.open_hooks`."""
+        return await self._read(lambda db: hooks.open_hooks(db, self._replica.number, task_id))
+
+    async def hook(self, task_id: str, config_id: str) -> Hook | None:
+        """See `HookStore.hook`."""
+        return await self._read(lambda db: hooks.find(db, self._replica.number, task_id, config_id))
+
+    async def to_tell(self, task_id: str, after: int) -> Sequence[TaskEvent]:
+        """See `HookStore.to_tell`."""
+        return await self._read(lambda db: hooks.to_tell(db, task_id, after))
+
+    async def told(self, task_id: str, config_id: str, seq: int, *, done: bool) -> None:
+        """See `HookStore.told`."""
+        await self._write(lambda tx: hooks.told(tx, task_id, config_id, seq, done))
+
+    async def not_told(self, hook: Hook, tries: int, error: str, *, wait: int | None) -> bool:
+        """See `HookStore.not_told`."""
+        return await self._write(lambda tx: hooks.not_told(tx, hook, tries, error, wait))
+
+    def may_tell(self) -> bool:
+        """See `HookStore.may_tell`."""
+        return self._replica.lives()
+
     async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
         """See `RunStore.runs`."""
         return await self._read(lambda db: runs.runs(db, filters, before, limit))
@@ -374,6 +430,14 @@ class PostgresStore:
                 tx.note(entry, entry.target, entry.outcome, entry.detail)
 
         await self._write(add)
+
+    async def purge_audit(self, age: int) -> int:
+        """See `TenantStore.purge_audit`."""
+
+        async def purged(tx: Transaction) -> int:
+            return await in_thread(tx.db, lambda execute: auditing.purge(execute, tx.now - age))
+
+        return await self._write(purged)
 
     async def kept(self, known: int) -> Kept | None:
         """See `TenantStore.kept`."""
@@ -392,7 +456,8 @@ class PostgresStore:
         async def run() -> T:
             async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection, connection.transaction():
                 result = await with_book(connection, work)
-                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{self._replica.number} i")
+                told = f"{self._replica.number} {IDENTITIES}"
+                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, told)
                 return result
 
         return await self._loop.call(lambda: self._answered(run))
@@ -439,11 +504,13 @@ class PostgresStore:
             _LOG.error("the store %s %s: %s", self._target, words, type(error).__name__)
 
     def _hear(self, told: str) -> None:
-        kind, *spans = told.split(" ")
-        if kind == "i":
+        kind, *words = told.split(" ")
+        if kind == IDENTITIES:
             self._serve(self._on_noticed)
-        elif kind == "t":
-            found = dict(map(_span, spans))
+        elif kind == HOOKS:
+            self._serve(lambda: self._on_hooked(words))
+        elif kind == EVENTS:
+            found = dict(map(_span, words))
             self._serve(lambda: self._on_elsewhere(found))
 
     def _announce(self, commit: Commit) -> None:

@@ -6,16 +6,16 @@ from typing import Any, TypeVar
 
 from dragoman.gateway.tenants import Book
 from dragoman.model.errors import Unavailable
-from dragoman.stores.book import Rows, StoreBook
+from dragoman.stores.book import Execute, Rows, StoreBook
 from dragoman.stores.postgres.connection import FAILURES, cause_of, plain
 from dragoman.stores.postgres.migrating import check_current, visit
-from dragoman.stores.postgres.replicas import CHANNEL, OPERATOR
+from dragoman.stores.postgres.replicas import CHANNEL, IDENTITIES, OPERATOR
 from dragoman.stores.target import Target
 
 T = TypeVar("T")
 
 _HAS_TASKS = (
-    "SELECT EXISTS (SELECT 1 FROM scope s WHERE s.tenant = $1 AND ($2 = '' OR s.principal = $2) AND"
+    "SELECT EXISTS (SELECT 1 FROM scope s WHERE s.tenant = ? AND (? = '' OR s.principal = ?) AND"
     " (EXISTS (SELECT 1 FROM identity i WHERE i.scope_id = s.id)"
     " OR (SELECT coalesce(sum(c.n), 0) FROM (SELECT n FROM counter WHERE scope_id = s.id AND context_id = ''"
     " UNION ALL SELECT n FROM counter_step WHERE scope_id = s.id AND context_id = '') c) > 0))"
@@ -46,6 +46,19 @@ class _Found(Rows):
 
 async def with_book(connection: Any, work: Callable[[Book], T]) -> T:
     """Return what `work` does with a book on a connection, whose transaction is the caller's."""
+    now = await connection.fetchval("SELECT now_ms FROM store_clock")
+
+    def use(execute: Execute) -> T:
+        def has_tasks(tenant: str, principal: str) -> bool:
+            return bool(execute(_HAS_TASKS, (tenant, principal, principal)).fetchone()[0])
+
+        return work(StoreBook(execute, now, has_tasks))
+
+    return await in_thread(connection, use)
+
+
+async def in_thread(connection: Any, work: Callable[[Execute], T]) -> T:
+    """Return what `work` does with statements that wait for their rows, in a thread, on a connection of this loop."""
     loop = asyncio.get_running_loop()
 
     async def run(statement: str, values: Sequence[Any]) -> _Found:
@@ -56,12 +69,7 @@ async def with_book(connection: Any, work: Callable[[Book], T]) -> T:
     def execute(statement: str, values: Sequence[Any]) -> _Found:
         return asyncio.run_coroutine_threadsafe(run(statement, values), loop).result()
 
-    def has_tasks(tenant: str, principal: str) -> bool:
-        ask = connection.fetchval(_HAS_TASKS, tenant, principal)
-        return bool(asyncio.run_coroutine_threadsafe(ask, loop).result())
-
-    now = await connection.fetchval("SELECT now_ms FROM store_clock")
-    return await asyncio.to_thread(lambda: work(StoreBook(execute, now, has_tasks)))
+    return await asyncio.to_thread(work, execute)
 
 
 def _with_numbers(statement: str) -> str:
@@ -103,7 +111,7 @@ async def _with_own_book(connection: Any, target: Target, work: Callable[[Book],
         ):
             result = await with_book(connection, work)
             if not readonly:
-                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{OPERATOR} i")
+                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{OPERATOR} {IDENTITIES}")
             return result
     except FAILURES as error:
         raise Unavailable(f"The store {target} {cause_of(error) or 'does not answer'} ({error})") from error

@@ -16,6 +16,7 @@ from msgspec import Struct
 from dragoman.gateway.audit import OK, AuditEntry
 from dragoman.gateway.ports import Acceptance, JournalEntry, Lease, RunRef
 from dragoman.model import Change, Scope, StatusChange, TaskEvent, TaskState
+from dragoman.model.allowance import Allowance
 from dragoman.model.speech import agent_message
 from dragoman.stores import auditing
 from dragoman.stores.postgres import writes
@@ -23,6 +24,7 @@ from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.postgres.rows import COLUMNS, HeldRow, held_row
 from dragoman.stores.records import encode
 from dragoman.stores.rows import held, move
+from dragoman.stores.tallying import Counted, Tallies
 
 Key = tuple[int, bytes]
 """A scope's number, and a message or context id in it."""
@@ -55,9 +57,12 @@ class Transaction:
         replica: the number of this server.
         now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch.
         events: the events to announce after the commit.
+        hooked: the tasks whose push notification configurations were changed, to announce after the commit.
+        hooked_elsewhere: those of them that other servers tell of.
         runs: the runs to execute after the commit.
         scopes: numbers of scopes that are known from commits before this one.
         new_scopes: numbers that became known in this transaction.
+        tallies: how many tasks there are of those against whom quotas are held in this transaction.
     """
 
     def __init__(self, db: Database, replica: int, now: int, scopes: dict[Scope, int]) -> None:
@@ -65,9 +70,12 @@ class Transaction:
         self.replica = replica
         self.now = now
         self.events: list[TaskEvent] = []
+        self.hooked: list[str] = []
+        self.hooked_elsewhere: list[str] = []
         self.runs: list[RunRef] = []
         self.scopes = scopes
         self.new_scopes: dict[Scope, int] = {}
+        self.tallies = Tallies()
         self._rows: dict[str, HeldRow | None] = {}
         self._dirty: set[str] = set()
         self._tasks: list[writes.Values] = []
@@ -79,11 +87,18 @@ class Transaction:
         self._identities: dict[Key, tuple[bytes, str]] = {}
         self._claimed: dict[Key, tuple[bytes, str]] = {}
         self._counted: set[Key] = set()
+        self._unused_scopes: set[int] = set()
+        self._unused_counters: set[Key] = set()
 
     async def prepare(self, works: Sequence[Work]) -> None:
         """Read and lock what operations will look at."""
         accepting = [work.acceptance for work in works if work.acceptance is not None]
+        bounded = [one for one in accepting if not one.message.task_id and _is_bounded(one.allowance)]
+        if bounded:
+            await self.db.execute(writes.LOCK_TENANTS, list({one.scope.tenant for one in bounded}))
         await self._find_scopes({scope for work in works for scope in work.scopes}, accepting)
+        if bounded:
+            await self._tally(bounded)
         await self._claim([one for one in accepting if one.idempotent])
         await self._count_contexts(accepting)
         await self.load({task_id for work in works for task_id in work.tasks})
@@ -98,9 +113,22 @@ class Transaction:
         begun = {one.scope for one in accepting if not one.message.task_id}
         made = [scope for scope in unknown if scope in begun]
         if made:
-            await self.db.execute(writes.MAKE_SCOPES, *writes.columns(map(_names, made)))
+            found = await self.db.fetch(writes.MAKE_SCOPES, *writes.columns(map(_names, made)))
+            self._unused_scopes.update(number for (number,) in found)
         for number, *names in await self.db.fetch(writes.FIND_SCOPES, *writes.columns(map(_names, unknown))):
             self.new_scopes[Scope(*names)] = number
+
+    async def _tally(self, bounded: Sequence[Acceptance]) -> None:
+        """Count the tasks of those against whom a quota is held; of a whole tenant only if it has one itself."""
+        whole = {one.scope.tenant for one in bounded if _bounds_tenant(one.allowance)}
+        single = {(one.scope.tenant, one.scope.principal) for one in bounded if one.scope.tenant not in whole}
+        counted: defaultdict[str, list[Counted]] = defaultdict(list)
+        values = writes.columns(single, 2)
+        for tenant, *numbers in await self.db.fetch(writes.TALLY, list(whole), *values):
+            scope_id, principal, running, stored = numbers
+            counted[tenant].append((scope_id, principal, running, stored))
+        for tenant, numbers in counted.items():
+            self.tallies.fill(tenant, numbers)
 
     def scope_id(self, scope: Scope) -> int:
         """Return the number of a scope that was asked for; 0, which no task has, if it never had a task."""
@@ -159,6 +187,7 @@ class Transaction:
             # Whoever moves one of these tasks just now does not count it for its context yet: wait for them.
             tasks = await self.db.fetch(writes.LOCK_CONTEXTS, *values)
             made = await self.db.fetch(writes.MAKE_COUNTERS, *values)
+            self._unused_counters.update((scope, context_id) for scope, context_id in made)
             if tasks and made:
                 values = writes.columns(made)
                 await self.db.execute(writes.FILL_COUNTERS, *values)
@@ -219,6 +248,9 @@ class Transaction:
 
     def begin(self, row: HeldRow, metadata: bytes, request: bytes, event: TaskEvent) -> None:
         """Add a new task with its first event."""
+        self._unused_scopes.discard(row.scope_id)
+        self._unused_counters.discard((row.scope_id, row.context_id.encode()))
+        self.tallies.move(row.scope_id, running=1)
         self._tasks.append(writes.new_task(row, self.now, metadata, request))
         self._note_events([event])
         if row.visible:
@@ -249,6 +281,8 @@ class Transaction:
             self.count(row, before, -1)
         if row.visible and (not was_visible or row.state is not before):
             self.count(row, row.state, 1)
+        if row.state.is_terminal and not before.is_terminal:
+            self.tallies.move(row.scope_id, running=-1)
         self._note_events(events)
         return tuple(events)
 
@@ -267,8 +301,17 @@ class Transaction:
     def count(self, row: HeldRow, state: TaskState, step: int) -> None:
         """Note that a visible task entered (`step` 1) or left (-1) a state."""
         self._steps[row.scope_id, b"", state] += step
+        self.tallies.move(row.scope_id, stored=step)
         if row.counted and row.context_id:
-            self._steps[row.scope_id, row.context_id.encode(), state] += step
+            key = row.scope_id, row.context_id.encode()
+            self._unused_counters.discard(key)
+            self._steps[*key, state] += step
+
+    def hook(self, task_id: str, teller: int) -> None:
+        """Note that a push notification configuration was changed that the server `teller` tells the receiver of."""
+        self.hooked.append(task_id)
+        if teller != self.replica:
+            self.hooked_elsewhere.append(task_id)
 
     def forget(self, row: HeldRow) -> None:
         """Note that a row was deleted."""
@@ -340,6 +383,34 @@ class Transaction:
             await self.db.execute(writes.REMEMBER, *writes.columns(changed))
         if unused:
             await self.db.execute(writes.UNCLAIM, *writes.columns(unused))
+        await self._drop_unused()
+
+    async def _drop_unused(self) -> None:
+        """Delete what was made for messages that were refused after all."""
+        if self._unused_counters:
+            await self.db.execute(writes.DROP_COUNTERS, *writes.columns(sorted(self._unused_counters)))
+        if self._unused_scopes:
+            await self.db.execute(writes.DROP_SCOPES, sorted(self._unused_scopes))
+            kept = (
+                (scope, number)
+                for scope, number in self.new_scopes.items()
+                if number not in self._unused_scopes
+            )
+            self.new_scopes = dict(kept)
+
+
+def _is_bounded(allowance: Allowance | None) -> bool:
+    if allowance is None:
+        return False
+    return any(most is not None for most in (allowance.running.principal, allowance.stored.principal)) or (
+        _bounds_tenant(allowance)
+    )
+
+
+def _bounds_tenant(allowance: Allowance | None) -> bool:
+    return allowance is not None and not (
+        allowance.running.tenant is None and allowance.stored.tenant is None
+    )
 
 
 def _names(scope: Scope) -> tuple[str, str, str]:

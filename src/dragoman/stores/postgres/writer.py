@@ -12,11 +12,11 @@ cannot be reached; what was committed all the same is found by those who look: t
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dragoman.gateway.ports import Commit
-from dragoman.model import Scope, TaskEvent
+from dragoman.model import Scope
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
     FAILURES,
@@ -27,7 +27,7 @@ from dragoman.stores.postgres.connection import (
     unavailable,
 )
 from dragoman.stores.postgres.loop import closed
-from dragoman.stores.postgres.replicas import CHANNEL, Replica
+from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, Replica
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.target import Target
 from dragoman.stores.waiting import Operation, resolve
@@ -167,16 +167,13 @@ class Writer:
             except DragomanError as error:
                 operation.error = error
         await transaction.finish()
-        if transaction.events and self._replica.has_peers:
-            await db.execute(
-                "SELECT pg_notify($1, told) FROM unnest($2::text[]) told",
-                CHANNEL,
-                notifications(self._replica.number, transaction.events),
-            )
+        told = notifications(transaction) if self._replica.has_peers else ()
+        if told:
+            await db.execute("SELECT pg_notify($1, told) FROM unnest($2::text[]) told", CHANNEL, told)
         await db.execute("COMMIT")
         self._scopes.update(transaction.new_scopes)
-        if transaction.events:
-            self._announce(Commit(transaction.events, transaction.runs))
+        if transaction.events or transaction.hooked:
+            self._announce(Commit(transaction.events, transaction.runs, transaction.hooked))
 
     async def _roll_back(self) -> None:
         connection = self._connection
@@ -189,17 +186,23 @@ class Writer:
             self._connection = None
 
 
-def notifications(number: int, events: Sequence[TaskEvent]) -> list[str]:
-    """Return what to tell other servers of events: of each task from which to which."""
+def notifications(transaction: Transaction) -> list[str]:
+    """Return what to tell other servers: of each task from which event to which, and whose webhooks were changed."""
     spans: dict[str, tuple[int, int]] = {}
-    for event in events:
+    for event in transaction.events:
         first, last = spans.get(event.task_id, (event.seq, event.seq))
         spans[event.task_id] = min(first, event.seq), max(last, event.seq)
-    told: list[str] = []
-    for task_id, (first, last) in spans.items():
-        one = f" {task_id}:{first}-{last}"
-        if told and len(told[-1]) + len(one) <= PAYLOAD_BYTES:
-            told[-1] += one
+    events = (f"{task_id}:{first}-{last}" for task_id, (first, last) in spans.items())
+    number, hooked = transaction.replica, dict.fromkeys(transaction.hooked_elsewhere)
+    return [*_packed(f"{number} {EVENTS}", events), *_packed(f"{number} {HOOKS}", hooked)]
+
+
+def _packed(begin: str, words: Iterable[str]) -> list[str]:
+    """Return lines that begin alike and hold the words, none longer than a notification may be."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + 1 + len(word) <= PAYLOAD_BYTES:
+            lines[-1] += f" {word}"
         else:
-            told.append(f"{number} t{one}")
-    return told
+            lines.append(f"{begin} {word}")
+    return lines

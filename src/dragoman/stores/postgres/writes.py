@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.stores import auditing
 from dragoman.stores.postgres.rows import HeldRow
+from dragoman.stores.tallying import UNFINISHED
 
 Values = tuple[Any, ...]
 
@@ -16,12 +17,35 @@ def columns(rows: Iterable[Sequence[Any]], count: int = 0) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
 
 
+_QUOTAS = 1_146_241_871
+"""The first key of the advisory locks of tenants whose tasks are counted; the second tells the tenant."""
+
+_UNFINISHED = ", ".join(str(int(state)) for state in UNFINISHED)
 _KEYS = "unnest($1::bigint[], $2::bytea[]) k (scope_id, name)"
+
+# Two servers must not both take the last place: whoever holds a quota against new tasks of a tenant does so alone. In
+# the order of the locks' numbers, so that nobody waits in a circle.
+LOCK_TENANTS = (
+    f"SELECT pg_advisory_xact_lock({_QUOTAS}, number) FROM"
+    " (SELECT DISTINCT hashtext(tenant) AS number FROM unnest($1::text[]) k (tenant) ORDER BY 1) numbers"
+)
+# Tasks that may still turn out to be bare messages are in no counter. They never wait for a caller.
+TALLY = (
+    "WITH asked AS (SELECT id, tenant, principal FROM scope WHERE tenant = ANY($1::text[]) UNION"
+    " SELECT s.id, s.tenant, s.principal FROM scope s JOIN unnest($2::text[], $3::text[]) k (tenant, principal)"
+    " ON s.tenant = k.tenant AND s.principal = k.principal)"
+    " SELECT a.tenant, a.id, a.principal, coalesce(c.running, 0) + (SELECT count(*) FROM task t"
+    " WHERE t.scope_id = a.id AND NOT t.visible AND t.state IN (1, 2)), coalesce(c.stored, 0) FROM asked a,"
+    f" LATERAL (SELECT (sum(n) FILTER (WHERE state IN ({_UNFINISHED})))::bigint AS running, sum(n)::bigint AS stored"
+    " FROM (SELECT state, n FROM counter WHERE scope_id = a.id AND context_id = ''"
+    " UNION ALL SELECT state, n FROM counter_step WHERE scope_id = a.id AND context_id = '') every) c"
+)
 
 MAKE_SCOPES = (
     "INSERT INTO scope (tenant, principal, agent) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])"
-    " ON CONFLICT DO NOTHING"
+    " ON CONFLICT DO NOTHING RETURNING id"
 )
+DROP_SCOPES = "DELETE FROM scope WHERE id = ANY($1::bigint[])"
 FIND_SCOPES = (
     "SELECT id, tenant, principal, agent FROM scope"
     " JOIN unnest($1::text[], $2::text[], $3::text[]) k (tenant, principal, agent) USING (tenant, principal, agent)"
@@ -51,6 +75,10 @@ LOCK_CONTEXTS = (
 MAKE_COUNTERS = (
     f"INSERT INTO counter (scope_id, context_id, state, n) SELECT k.scope_id, k.name, 0, 0 FROM {_KEYS}"
     " ON CONFLICT DO NOTHING RETURNING scope_id, context_id"
+)
+DROP_COUNTERS = (
+    f"DELETE FROM counter c USING {_KEYS} WHERE c.scope_id = k.scope_id AND c.context_id = k.name AND NOT EXISTS"
+    " (SELECT 1 FROM counter o WHERE o.scope_id = k.scope_id AND o.context_id = k.name AND o.n <> 0)"
 )
 FILL_COUNTERS = (
     "INSERT INTO counter (scope_id, context_id, state, n)"

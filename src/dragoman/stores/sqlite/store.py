@@ -384,6 +384,10 @@ class SqliteStore:
         noted: bool = await self._writer.run(lambda tx: hooks.not_told(tx, hook, tries, error, wait))
         return noted
 
+    def may_tell(self) -> bool:
+        """See `HookStore.may_tell`: no other server has the file."""
+        return True
+
     async def add_remote(self, remote: Remote, *, audit: AuditEntry | None = None) -> Remote:
         """See `RemoteStore.add_remote`."""
         kept: Remote = await self._writer.run(lambda tx: remotes.add(tx, remote, audit))

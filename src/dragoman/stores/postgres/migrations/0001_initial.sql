@@ -69,6 +69,8 @@ CREATE INDEX task_newest_by_context ON task (scope_id, context_id, status_at DES
 -- Running ones (SUBMITTED, WORKING) and waiting ones (INPUT_REQUIRED, AUTH_REQUIRED): few, looked through by the sweep.
 CREATE INDEX task_running ON task (deadline_at) WHERE state IN (1, 2);
 CREATE INDEX task_parked ON task (parked_at) WHERE state IN (6, 8);
+-- Running ones that may still turn out to be bare messages are in no counter: quotas count them by this.
+CREATE INDEX task_hidden ON task (scope_id) WHERE NOT visible AND state IN (1, 2);
 
 -- Message identity: the same message is accepted once. Lives as long as its task.
 CREATE TABLE identity (
@@ -148,6 +150,27 @@ CREATE TABLE run_source (
     PRIMARY KEY (scope_id, source, task_id)
 );
 CREATE INDEX run_source_of_task ON run_source (task_id);
+
+-- Where callers want to be told of a task's events. The event log is the outbox: what is still to be told is what comes
+-- after the last event that the receiver took, so telling costs the events themselves no write.
+CREATE TABLE push_config (
+    task_id    TEXT COLLATE "C" NOT NULL,
+    id         BYTEA NOT NULL,
+    generation TEXT COLLATE "C" NOT NULL,   -- of A2A, that notifications are to speak
+    url        BYTEA NOT NULL,
+    scheme     BYTEA NOT NULL,              -- of the Authorization header
+    sealed     BYTEA NOT NULL,              -- token and credentials, encrypted
+    state      TEXT COLLATE "C" NOT NULL CHECK (state IN ('open', 'done', 'dead')),
+    sent       INTEGER NOT NULL,            -- the last event that the receiver took
+    tries      INTEGER NOT NULL DEFAULT 0,  -- how often the next one was sent in vain
+    due_at     BIGINT NOT NULL DEFAULT 0,   -- when it may be tried again
+    changed_at BIGINT NOT NULL,             -- when state or tries last changed
+    error      TEXT NOT NULL DEFAULT '',    -- what became of the last try
+    teller     INTEGER NOT NULL,            -- the replica that tells the receiver, as long as it lives
+    PRIMARY KEY (task_id, id)
+);
+CREATE INDEX push_config_open ON push_config (task_id, id) WHERE state = 'open';
+CREATE INDEX push_config_dead ON push_config (task_id, id) WHERE state = 'dead';
 
 -- Who may call and what they are granted, as far as operators keep it here; the configuration may name more tenants,
 -- and both count together. So nothing refers to a tenant by a foreign key.
@@ -236,6 +259,14 @@ CREATE TABLE resource_grant (
     PRIMARY KEY (tenant, principal, kind, name)
 );
 
+-- How much tenants may use, as far as operators keep it here: the names are those of dragoman.model.allowance.LIMITS.
+CREATE TABLE tenant_limit (
+    tenant TEXT COLLATE "C" NOT NULL,
+    name   TEXT COLLATE "C" NOT NULL,
+    most   BIGINT NOT NULL CHECK (most > 0),
+    PRIMARY KEY (tenant, name)
+);
+
 -- Raised by every change of the tables above, so that a server sees by one number whether it has to read them again.
 CREATE TABLE identities (
     id      INTEGER PRIMARY KEY CHECK (id = 1),
@@ -243,7 +274,8 @@ CREATE TABLE identities (
 );
 INSERT INTO identities VALUES (1, 0);
 
--- Who did what, when, on what, and what came of it. Rows are added and never changed or deleted.
+-- Who did what, when, on what, and what came of it. Rows are added and never changed; they are deleted when they are
+-- from before the horizon, and not otherwise.
 CREATE TABLE audit (
     id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at         BIGINT NOT NULL,
@@ -262,5 +294,31 @@ BEGIN
     RAISE EXCEPTION 'the audit is append-only';
 END;
 $$;
-CREATE TRIGGER audit_is_not_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
-EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER audit_is_not_changed BEFORE UPDATE OR TRUNCATE ON audit EXECUTE FUNCTION refuse_change();
+
+-- The audit is kept from here on: what was noted before has been deleted, or may be. It never goes back.
+CREATE TABLE audit_horizon (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    kept_since BIGINT NOT NULL
+);
+INSERT INTO audit_horizon VALUES (1, 0);
+CREATE FUNCTION refuse_retreat() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit horizon only advances';
+END;
+$$;
+CREATE TRIGGER audit_horizon_only_advances BEFORE UPDATE ON audit_horizon
+FOR EACH ROW WHEN (new.kept_since < old.kept_since) EXECUTE FUNCTION refuse_retreat();
+CREATE TRIGGER audit_horizon_is_not_deleted BEFORE DELETE OR TRUNCATE ON audit_horizon
+EXECUTE FUNCTION refuse_retreat();
+
+CREATE FUNCTION refuse_early_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF old.at >= (SELECT kept_since FROM audit_horizon) THEN
+        RAISE EXCEPTION 'the audit is append-only';
+    END IF;
+    RETURN old;
+END;
+$$;
+CREATE TRIGGER audit_is_not_deleted BEFORE DELETE ON audit
+FOR EACH ROW EXECUTE FUNCTION refuse_early_deletion();
