@@ -22,7 +22,7 @@ from dragoman.config import Config
 from dragoman.conformance import Conformance, conformance_agents
 from dragoman.protocol.hosts import is_loopback
 from dragoman.roster import load_agents
-from dragoman.storage import place_of
+from dragoman.storage import not_shared, place_of
 from dragoman.stores.errors import StoreBusy
 from dragoman.tables import ConfigError
 from dragoman.telemetry.logs import LogSink
@@ -88,7 +88,8 @@ async def serve(
         await service.start()
         if service.gate.is_open and not is_loopback(host):
             raise ConfigError("the last tenant was removed while the server started; start it again")
-        for warning in exposed_tokens(config):
+        pushes = any(agent.settings.capabilities.push_notifications for agent in (*agents, *beside))
+        for warning in (*exposed_tokens(config), *not_shared(config, pushes=pushes)):
             _LOG.warning("%s", warning)
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]

@@ -14,6 +14,7 @@ from dragoman.gateway.remotes import RemoteStore
 from dragoman.gateway.tenants import Book, TenantStore
 from dragoman.stores import sqlite
 from dragoman.stores.errors import StoreError
+from dragoman.stores.operating import StoreOperator
 from dragoman.stores.target import SQLITE, Target, is_postgres
 from dragoman.tables import ConfigError
 
@@ -66,6 +67,25 @@ def file_of(config: Config, data: Path, instead: str) -> Path:
     return place
 
 
+def not_shared(config: Config, *, pushes: bool) -> list[str]:
+    """Return warnings about keys that other servers on the same store need too, and that are this one's own.
+
+    `pushes` tells whether an agent sends push notifications.
+    """
+    if not is_postgres(config.store.url):
+        return []
+    keys = {
+        "signing.key_file": bool(config.signing.key_file),
+        "vault.key_env or vault.key_file": bool(config.vault.key_env or config.vault.key_file) or not pushes,
+    }
+    return [
+        f"servers may share the store, and the key in this one's data folder is its own: set {name} before another "
+        "server uses the store"
+        for name, is_named in keys.items()
+        if not is_named
+    ]
+
+
 def described(place: Place) -> str:
     """Return what kind of store it is, in words."""
     if isinstance(place, Target):
@@ -97,6 +117,18 @@ def administer(place: Place, work: Callable[[Book], T]) -> T:
         result: T = postgres().administer(place, work)
         return result
     return sqlite.administer(place, work)
+
+
+def operator_of(place: Place) -> StoreOperator:
+    """Return a store in the hands of an operator.
+
+    Raises:
+        StoreError: there is none, or it has another schema.
+    """
+    if isinstance(place, Target):
+        operator: StoreOperator = postgres().Operator(place)
+        return operator
+    return sqlite.Operator(place)
 
 
 def kept_tenants(place: Place) -> list[str]:

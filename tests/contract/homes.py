@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import asyncpg
 
 from dragoman.gateway.ports import TaskStore
+from dragoman.stores import postgres, sqlite
+from dragoman.stores.operating import StoreOperator
 from dragoman.stores.postgres import PostgresStore
 from dragoman.stores.sqlite import SqliteStore
 from dragoman.stores.target import Target
@@ -36,6 +38,10 @@ class StoreHome(Protocol):
 
     def remove(self) -> None:
         """Close it and give its room back."""
+        ...
+
+    def operate(self) -> StoreOperator:
+        """Open the store as a command beside a server does; for a thread that has no loop."""
         ...
 
     def shift_clock(self, milliseconds: int) -> None:
@@ -80,6 +86,9 @@ class SqliteHome(StoreHome):
 
     def remove(self) -> None:
         self.close()
+
+    def operate(self) -> StoreOperator:
+        return sqlite.Operator(self.path)
 
     def shift_clock(self, milliseconds: int) -> None:
         self._write("UPDATE clock SET offset_ms = offset_ms + ?", milliseconds)
@@ -143,6 +152,9 @@ class PostgresHome(StoreHome):
     def remove(self) -> None:
         self.close()
         in_thread(lambda: databases().give_back(self.url))
+
+    def operate(self) -> StoreOperator:
+        return postgres.Operator(Target(self.url))
 
     def shift_clock(self, milliseconds: int) -> None:
         execute(self.url, "UPDATE clock SET offset_ms = offset_ms + $1", milliseconds)

@@ -139,17 +139,10 @@ def test_a_cancel_at_one_server_stops_the_handler_at_the_other(
 ) -> None:
     one, two = pair
 
-    def running() -> float:
-        text = urllib.request.urlopen(f"{one.url}/metrics", timeout=10).read().decode()
-        (line,) = [
-            line for line in text.splitlines() if line.startswith('dragoman_runs_running{agent="demo"}')
-        ]
-        return float(line.split()[-1])
-
     task_id = begin(one, "slow 60")
-    assert running() == 1
+    assert running(one) == 1
     assert ask(two, f"/tasks/{task_id}:cancel", {})["status"]["state"] == "TASK_STATE_CANCELED"
-    until(lambda: running() == 0, seconds=2, what="the handler to be stopped")
+    until(lambda: running(one) == 0, seconds=2, what="the handler to be stopped")
 
 
 def test_what_a_command_changes_of_tenants_counts_at_both_at_once(
@@ -178,6 +171,36 @@ def test_what_a_command_changes_of_tenants_counts_at_both_at_once(
         until(lambda server=server: status(server) == 401, seconds=2, what="strangers to be refused")
         until(lambda server=server: status(server, token) == 200, seconds=2, what="alice to be let in")
     assert "tenant.create" in command("audit", "export")
+
+
+def test_commands_see_and_end_what_runs_at_either_server(
+    pair: tuple[ServerProcess, ServerProcess], config: Path, tmp_path: Path
+) -> None:
+    def tasks(*arguments: str) -> str:
+        done = dragoman("tasks", *arguments, "--config", config, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    slow = [begin(server, "slow 60") for server in pair]
+    listed = json.loads(tasks("list", "--state", "working", "--json"))
+    assert {row["id"] for row in listed} == set(slow)
+    for server, task_id in zip(pair, slow, strict=True):
+        with opened(server, f"/tasks/{task_id}:subscribe", {}) as stream:
+            assert tasks("cancel", task_id) == f"task {task_id} is CANCELED\n"
+            assert b"TASK_STATE_CANCELED" in stream.read()
+        until(lambda server=server: running(server) == 0, seconds=5, what="the handler to be stopped")
+    assert json.loads(tasks("show", slow[0], "--json"))["state"] == "CANCELED"
+    assert json.loads(tasks("purge", "--older-than", "0s", "--yes", "--json")) == {"purged": 2}
+    assert ask(pair[0], "/tasks")["totalSize"] == 0
+    missing = dragoman("tasks", "show", slow[0], "--config", config, cwd=tmp_path)
+    assert (missing.returncode, "Traceback" in missing.stderr) == (1, False)
+
+
+def running(server: ServerProcess) -> float:
+    """How many handlers of the demo agent run."""
+    text = urllib.request.urlopen(f"{server.url}/metrics", timeout=10).read().decode()
+    (line,) = [line for line in text.splitlines() if line.startswith('dragoman_runs_running{agent="demo"}')]
+    return float(line.split()[-1])
 
 
 def test_a_message_that_is_sent_to_both_is_one_task(pair: tuple[ServerProcess, ServerProcess]) -> None:

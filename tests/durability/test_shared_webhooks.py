@@ -16,6 +16,7 @@ from tests.harness.polling import until
 from tests.harness.postgres import databases, rows
 from tests.harness.receiver import OK, Notified, Receiver, status
 from tests.harness.server import ServerProcess
+from tests.migration.test_served import dragoman
 
 CONFIG = """
 [store]
@@ -214,3 +215,23 @@ def test_a_receiver_that_was_given_up_is_told_again_once_it_is_replaced_at_any_s
         until(lambda: told_all(url), seconds=5, what="the receiver to be told")
         assert sequence(receiver.got("/new")) == [*range(1, last(url, task_id) + 1)]
         assert len(receiver.got("/hook")) == tries
+
+
+@pytest.mark.parametrize("pair", ["5ms"], indirect=True)
+def test_a_command_has_what_was_given_up_redelivered_by_the_server_that_tells_it(
+    pair: Pair, url: str, tmp_path: Path
+) -> None:
+    with Receiver(lambda notified: status(503)) as receiver:
+        task_id = begin(pair[1], "stream 5", {"url": receiver.url(), "id": "c"})
+        until(
+            lambda: rows(url, "SELECT state FROM push_config")[0][0] == "dead",
+            what="the receiver to be given up",
+        )
+        tries = len(receiver.got())
+        receiver.answer = lambda notified: OK
+        done = dragoman(
+            "webhooks", "redeliver", task_id, "--config", tmp_path / "dragoman.toml", cwd=tmp_path
+        )
+        assert (done.returncode, done.stdout) == (0, "1 to be redelivered\n"), done.stderr
+        until(lambda: told_all(url), seconds=5, what="the receiver to be told")
+        assert sequence(receiver.got()[tries:]) == [*range(1, last(url, task_id) + 1)]

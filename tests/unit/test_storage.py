@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.cards.settings import SigningTable
 from dragoman.config import Config, Store, read_config
-from dragoman.storage import described, file_of, place_of
+from dragoman.outbound.settings import VaultTable
+from dragoman.storage import described, file_of, not_shared, place_of
 from dragoman.stores.target import Target
 from dragoman.tables import ConfigError
 
@@ -53,3 +55,14 @@ def test_a_command_for_files_says_what_to_do_with_a_database() -> None:
     assert file_of(Config(), DATA, "use something else") == DATA / "dragoman.db"
     with pytest.raises(ConfigError, match="use something else"):
         file_of(Config(store=Store(url=URL)), DATA, "use something else")
+
+
+def test_keys_that_other_servers_need_too_are_told_where_they_are_this_servers_own() -> None:
+    shared = Store(url=URL)
+    assert not_shared(Config(), pushes=True) == []
+    both = not_shared(Config(store=shared), pushes=True)
+    assert ["signing.key_file" in one or "vault.key_env" in one for one in both] == [True, True]
+    (one,) = not_shared(Config(store=shared), pushes=False)
+    assert "signing.key_file" in one
+    keys = {"signing": SigningTable(key_file="keys.json"), "vault": VaultTable(key_env="KEY")}
+    assert not_shared(Config(store=shared, **keys), pushes=True) == []

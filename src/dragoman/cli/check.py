@@ -23,7 +23,7 @@ def check(
     from dragoman.agents import AgentError
     from dragoman.callers import exposed_tokens, unusable_tokens, without_tenant
     from dragoman.cards.keys import KeysError
-    from dragoman.storage import described, kept_tenants, place_of
+    from dragoman.storage import described, kept_tenants, not_shared, place_of
     from dragoman.stores.errors import StoreError
     from dragoman.tables import ConfigError
 
@@ -44,7 +44,9 @@ def check(
     except StoreError as error:
         refuse(error, 1)
     # A store that is not there yet may still get the tenants.
-    for warning in (*without_tenant(settings, {*settings.tenants, *kept}), *exposed_tokens(settings)):
+    lacking = without_tenant(settings, {*settings.tenants, *kept})
+    pushes = any(agent.settings.capabilities.push_notifications for agent in agents)
+    for warning in (*lacking, *exposed_tokens(settings), *not_shared(settings, pushes=pushes)):
         typer.echo(f"dragoman: {warning}", err=True)
     flaws = unusable_tokens(settings, os.environ)
     if flaws:

@@ -10,7 +10,8 @@ from dragoman.cli.administering import done_here
 from dragoman.cli.settings import make_sure, refuse
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import DragomanError
-from dragoman.stores.sqlite import Operator, StoreError
+from dragoman.stores.errors import StoreError
+from dragoman.stores.operating import StoreOperator
 from dragoman.tables import ConfigError, seconds
 
 STEP_REST = 4
@@ -46,7 +47,7 @@ class Purge:
             refuse(error)
         self._ages = dict.fromkeys(states or FINAL, age)
 
-    def carry_out(self, operator: Operator, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    def carry_out(self, operator: StoreOperator, *, dry_run: bool, yes: bool, as_json: bool) -> None:
         """Ask, unless told not to, and delete; says how many tasks there were and how many are gone."""
         named = [_find(operator, task_id) for task_id in self._ids]
         # One moment for the whole command: what grows old meanwhile stays.
@@ -70,7 +71,7 @@ class Purge:
             print(f"{_tasks(purged)} purged")
 
     def _delete(
-        self, operator: Operator, named: Sequence[tuple[Scope, str]], before: Mapping[TaskState, int]
+        self, operator: StoreOperator, named: Sequence[tuple[Scope, str]], before: Mapping[TaskState, int]
     ) -> int:
         """Delete tasks, resting in between if a server is writing too; return how many were deleted."""
         rest = STEP_REST if operator.is_served() else 0
@@ -93,7 +94,7 @@ class Purge:
             refuse(f"{error} ({_tasks(purged)} purged until then)", 1)
 
 
-def _find(operator: Operator, task_id: str) -> tuple[Scope, str]:
+def _find(operator: StoreOperator, task_id: str) -> tuple[Scope, str]:
     """Return how to reach a task; ends the command if it is none that can be purged."""
     found = operator.find(task_id, hidden=True)
     if found is None:

@@ -37,16 +37,20 @@ def list_tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List tasks, newest status change first."""
+    from dragoman.cli.administering import guarded
     from dragoman.model import Filters
     from dragoman.protocol.protojson import timestamp_text
 
     wanted = None if state is None else _state(state)
     operator = _open(data, config)
-    found = []
-    for scope in operator.scopes:
-        if agent is None or scope.agent == agent:
-            page = operator.page(Filters(scope, None, wanted, None), limit, None)
-            found += [(task, scope) for task in page.tasks]
+    found = guarded(
+        lambda: [
+            (task, scope)
+            for scope in operator.scopes
+            if agent is None or scope.agent == agent
+            for task in operator.page(Filters(scope, None, wanted, None), limit, None).tasks
+        ]
+    )
     operator.close()
     found.sort(key=lambda item: (item[0].status.timestamp, item[0].id), reverse=True)
     rows = [
@@ -120,7 +124,7 @@ def cancel_task(
     """Cancel a task; a running server stops its handler within 5 seconds."""
     from dragoman.cli.administering import done_here
     from dragoman.model.errors import DragomanError
-    from dragoman.stores.sqlite import StoreError
+    from dragoman.stores.errors import StoreError
 
     operator = _open(data, config)
     scope, _ = _find(operator, task_id)
@@ -164,13 +168,12 @@ def purge_tasks(
 
 
 def _open(data: Path, config: Path | None) -> Any:
-    from dragoman.storage import file_of
+    from dragoman.storage import operator_of, place_of
     from dragoman.stores.errors import StoreError
-    from dragoman.stores.sqlite import Operator
     from dragoman.tables import ConfigError
 
     try:
-        return Operator(file_of(load_config(config), data, "a server shows its runs at /v1/admin/runs"))
+        return operator_of(place_of(load_config(config), data))
     except ConfigError as error:
         refuse(error)
     except StoreError as error:
@@ -179,7 +182,9 @@ def _open(data: Path, config: Path | None) -> Any:
 
 def _find(operator: Any, task_id: str, *, hidden: bool = False) -> Any:
     """A task's scope and what it has become; ends the command if there is no such task."""
-    found = operator.find(task_id, hidden=hidden)
+    from dragoman.cli.administering import guarded
+
+    found = guarded(lambda: operator.find(task_id, hidden=hidden))
     if found is None:
         refuse(f"there is no task {task_id} here; `dragoman tasks list` shows what there is", 1)
     return found

@@ -108,13 +108,12 @@ def _origin(url: str) -> str:
 
 
 def _open(data: Path, config: Path | None) -> Any:
-    from dragoman.storage import file_of
+    from dragoman.storage import operator_of, place_of
     from dragoman.stores.errors import StoreError
-    from dragoman.stores.sqlite import Operator
     from dragoman.tables import ConfigError
 
     try:
-        return Operator(file_of(load_config(config), data, "a server shows its runs at /v1/admin/runs"))
+        return operator_of(place_of(load_config(config), data))
     except ConfigError as error:
         refuse(error)
     except StoreError as error:

@@ -139,7 +139,7 @@ async def not_told(tx: Transaction, hook: Hook, tries: int, error: str, wait: in
 
 
 async def redeliver(tx: Transaction, hook: Hook, audit: AuditEntry | None) -> bool:
-    """See `Operator.redeliver`."""
+    """See `StoreOperator.redeliver`."""
     teller = await tx.db.fetchval(
         "UPDATE push_config SET state = 'open', tries = 0, due_at = 0, changed_at = $3"
         " WHERE task_id = $1 AND id = $2 AND state = 'dead' RETURNING teller",
@@ -184,7 +184,7 @@ async def find(db: Database, replica: int, task_id: str, config_id: str) -> Hook
 
 
 async def page(db: Database, state: HookState | None, after: tuple[str, str], limit: int) -> Sequence[Hook]:
-    """See `Operator.hooks`."""
+    """See `StoreOperator.hooks`."""
     # The state stands in the statement, so that its index is used.
     of_state = "" if state is None else f" AND p.state = '{state.value}'"
     rows = await db.fetch(

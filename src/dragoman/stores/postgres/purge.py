@@ -14,8 +14,11 @@ from typing import Any
 from msgspec import Struct, json
 
 from dragoman.gateway.ports import Purged
-from dragoman.model import TaskState
+from dragoman.model import Scope, TaskState
+from dragoman.model.errors import TaskNotFound, UnsupportedOperation
+from dragoman.stores.operating import Wanted
 from dragoman.stores.postgres import writes
+from dragoman.stores.postgres.connection import Database
 from dragoman.stores.postgres.rows import COLUMNS, HeldRow
 from dragoman.stores.postgres.transaction import Transaction
 from dragoman.stores.records import RECEIVED
@@ -47,6 +50,7 @@ _FORGET_MESSAGES = (
     "DELETE FROM identity i USING unnest($1::bigint[], $2::bytea[]) k (scope_id, name)"
     " WHERE i.scope_id = k.scope_id AND i.message_id = k.name AND i.task_id = ANY($3::text[])"
 )
+_OF_AGENT = "scope_id IN (SELECT s.id FROM scope s WHERE s.agent = $5)"
 _ANY_SEQ = 2**31 - 1
 
 
@@ -63,20 +67,55 @@ _decode_sent = json.Decoder(_Sent).decode
 
 async def purge(tx: Transaction, ages: Mapping[TaskState, int], place: str, thorough: bool) -> Purged:
     """See `TaskStore.purge`."""
+    wanted = Wanted({state: tx.now - age for state, age in ages.items()})
+    return await step(tx, wanted, place, thorough)
+
+
+async def step(tx: Transaction, wanted: Wanted, place: str, thorough: bool) -> Purged:
+    """Take the next step of a round from `place` on, as `TaskStore.purge` does."""
     await tx.flush()
-    step = _Step(tx, {state: tx.now - age for state, age in ages.items()})
+    work = _Step(tx, wanted)
     part, _, at = (place or ("task/" if thorough else "scope/0")).partition("/")
-    part, at = await step.go(part, at)
-    return Purged(step.tasks, f"{part}/{at}" if part else "")
+    part, at = await work.go(part, at)
+    return Purged(work.tasks, f"{part}/{at}" if part else "")
+
+
+async def purge_task(tx: Transaction, scope: Scope, task_id: str) -> None:
+    """Delete one finished task, whatever its age.
+
+    Raises:
+        TaskNotFound: there is none.
+        UnsupportedOperation: it is not finished.
+    """
+    row = tx.find(tx.scope_id(scope), task_id, hidden=True)
+    if row is None:
+        raise TaskNotFound(task_id)
+    if not row.state.is_terminal:
+        raise UnsupportedOperation(f"Task {task_id} is {row.state.name}; only a finished one can be purged")
+    await _Step(tx, Wanted({})).purge([row])
+
+
+async def count(db: Database, wanted: Wanted) -> int:
+    """Return how many tasks a thorough round would delete now; looks at every task there is."""
+    found: int = await db.fetchval(
+        "SELECT count(*) FROM task t JOIN scope s ON s.id = t.scope_id"
+        " JOIN unnest($1::smallint[], $2::bigint[]) k (state, before) ON t.state = k.state AND t.status_at < k.before"
+        " WHERE $3 IN ('', s.agent)",
+        [int(state) for state in wanted.before],
+        list(wanted.before.values()),
+        wanted.agent,
+    )
+    return found
 
 
 class _Step:
     """One step: it works until its time is over, and can then say where it stands."""
 
-    def __init__(self, tx: Transaction, before: Mapping[TaskState, int]) -> None:
+    def __init__(self, tx: Transaction, wanted: Wanted) -> None:
         self.tasks = 0
         self._tx = tx
-        self._before = before
+        self._before = wanted.before
+        self._agent = wanted.agent
         self._until = time.perf_counter() + STEP_SECONDS
 
     async def go(self, part: str, at: str) -> tuple[str, str]:
@@ -100,13 +139,14 @@ class _Step:
         for state, before in self._before.items():
             rows = await self._tx.select(
                 "scope_id > $1 AND scope_id <= $2 AND visible AND state = $3 AND status_at < $4"
-                f" ORDER BY scope_id LIMIT {_TASKS}",
+                f" AND ($5 = '' OR {_OF_AGENT}) ORDER BY scope_id LIMIT {_TASKS}",
                 after,
                 upto,
                 int(state),
                 before,
+                self._agent,
             )
-            if await self._purge(rows) < len(rows) or len(rows) == _TASKS:
+            if await self.purge(rows) < len(rows) or len(rows) == _TASKS:
                 return "scope", str(after)
         last: int | None = await self._tx.db.fetchval("SELECT max(id) FROM scope")
         return ("scope", str(upto)) if upto < (last or 0) else ("", "")
@@ -115,24 +155,26 @@ class _Step:
         """Purge tasks in the order of their ids, the hidden ones too."""
         latest = max(self._before.values())
         found = await self._tx.db.fetch(
-            f"SELECT id, state, status_at, created_at FROM task WHERE id > $1 ORDER BY id LIMIT {_ROWS}",
+            f"SELECT id, state, status_at, created_at, $2 = '' OR {_OF_AGENT.replace('$5', '$2')} FROM task"
+            f" WHERE id > $1 ORDER BY id LIMIT {_ROWS}",
             after,
+            self._agent,
         )
         old: list[str] = []
         young = False
-        for task_id, state, status_at, created_at in found:
+        for task_id, state, status_at, created_at, is_agents in found:
             if created_at >= latest:
                 young = True
                 break
-            if status_at < self._before.get(TaskState(state), 0):
+            if is_agents and status_at < self._before.get(TaskState(state), 0):
                 old.append(task_id)
         rows = await self._tx.select("id = ANY($1::text[]) ORDER BY id", old)
-        done = await self._purge(rows)
+        done = await self.purge(rows)
         if done < len(rows):
             return "task", rows[done - 1].id
         return ("task", found[-1][0]) if len(found) == _ROWS and not young else ("scope", "0")
 
-    async def _purge(self, rows: Sequence[HeldRow]) -> int:
+    async def purge(self, rows: Sequence[HeldRow]) -> int:
         """Delete the tasks of rows, in order, until it is late; return how many are gone."""
         done = 0
         while done < len(rows):

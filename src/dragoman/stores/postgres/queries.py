@@ -101,6 +101,15 @@ async def read(db: Database, scope: Scope, task_id: str, hidden: bool, until: in
     return Folding(task_id, context_id.decode(), metadata, deadline, [row[4:] for row in rows])
 
 
+async def scope_of(db: Database, task_id: str) -> Scope | None:
+    """Return the scope of a task, for operators; `None` if there is no such task."""
+    row = await db.fetchrow(
+        "SELECT s.tenant, s.principal, s.agent FROM task t JOIN scope s ON s.id = t.scope_id WHERE t.id = $1",
+        plain(task_id),
+    )
+    return None if row is None else scope_from(row)
+
+
 async def events(db: Database, task_id: str, after: int) -> tuple[str, list[Any]]:
     """Read the context of a task, and the rows of what `TaskStore.events` returns."""
     rows = await db.fetch(

@@ -167,9 +167,8 @@ class Writer:
             except DragomanError as error:
                 operation.error = error
         await transaction.finish()
-        told = notifications(transaction) if self._replica.has_peers else ()
-        if told:
-            await db.execute("SELECT pg_notify($1, told) FROM unnest($2::text[]) told", CHANNEL, told)
+        if self._replica.has_peers:
+            await tell(transaction)
         await db.execute("COMMIT")
         self._scopes.update(transaction.new_scopes)
         if transaction.events or transaction.hooked:
@@ -184,6 +183,13 @@ class Writer:
         except FAILURES:
             connection.terminate()
             self._connection = None
+
+
+async def tell(transaction: Transaction) -> None:
+    """Tell other servers of a transaction that is about to be committed; they hear of it when it is."""
+    told = notifications(transaction)
+    if told:
+        await transaction.db.execute("SELECT pg_notify($1, told) FROM unnest($2::text[]) told", CHANNEL, told)
 
 
 def notifications(transaction: Transaction) -> list[str]:

@@ -116,7 +116,7 @@ def not_told(tx: Transaction, hook: Hook, tries: int, error: str, wait: int | No
 
 
 def redeliver(tx: Transaction, hook: Hook, audit: AuditEntry | None) -> bool:
-    """See `Operator.redeliver`."""
+    """See `StoreOperator.redeliver`."""
     changed = tx.execute(
         "UPDATE push_config SET state = 'open', tries = 0, due_at = 0, changed_at = ?"
         " WHERE task_id = ? AND id = ? AND state = 'dead'",
@@ -155,7 +155,7 @@ def find(db: sqlite3.Connection, task_id: str, config_id: str) -> Hook | None:
 def page(
     db: sqlite3.Connection, state: HookState | None, after: tuple[str, str], limit: int
 ) -> Sequence[Hook]:
-    """See `Operator.hooks`."""
+    """See `StoreOperator.hooks`."""
     # The state stands in the statement, so that its index is used.
     of_state = "" if state is None else f" AND p.state = '{state.value}'"
     rows = db.execute(

@@ -15,6 +15,7 @@ from dragoman.gateway.remotes import Remote, Seal
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.stores.errors import StoreError
+from dragoman.stores.operating import StoreOperator, Wanted
 from dragoman.stores.sqlite import commands, hooks, purge, queries, remotes
 from dragoman.stores.sqlite.connection import explain, open_reader, open_writer
 from dragoman.stores.sqlite.migrating import check_schema
@@ -24,8 +25,8 @@ from dragoman.stores.sqlite.writer import Transaction
 T = TypeVar("T")
 
 
-class Operator:
-    """A store file in the hands of an operator. Every task is still reached through a Scope."""
+class Operator(StoreOperator):
+    """See `StoreOperator`; on a SQLite file."""
 
     def __init__(self, path: Path) -> None:
         """Open the file.
@@ -43,96 +44,57 @@ class Operator:
             raise StoreError(f"{path} cannot be read as a store: {error}") from error
 
     def page(self, filters: Filters, size: int, cursor: Cursor | None) -> TaskPage:
-        """Return one page of a scope's tasks, newest first."""
+        """See `StoreOperator.page`."""
         return queries.page(self._reader, filters, size, cursor, 0, False)
 
     def find(self, task_id: str, *, hidden: bool = False) -> tuple[Scope, TaskFold] | None:
-        """Return a task and the scope it belongs to, whichever that is; `None` if there is none.
-
-        With `hidden` also a run that does not show as a task.
-        """
+        """See `StoreOperator.find`."""
         scope = queries.scope_of(self._reader, task_id)
         fold = queries.peek(self._reader, scope, task_id, hidden) if scope is not None else None
         return (scope, fold) if scope is not None and fold is not None else None
 
     def events(self, task_id: str) -> tuple[TaskEvent, ...]:
-        """Return all events of a task that was found before.
-
-        Raises:
-            TaskNotFound: it was purged meanwhile.
-        """
+        """See `StoreOperator.events`."""
         return queries.events(self._reader, task_id, 0)
 
     def now(self) -> int:
-        """Return the time by the store's clock, in milliseconds since 1970 UTC."""
+        """See `StoreOperator.now`."""
         now: int = self._reader.execute("SELECT now_ms FROM store_clock").fetchone()[0]
         return now
 
     def is_served(self) -> bool:
-        """Tell whether a server has the file, by its heartbeat."""
+        """See `StoreOperator.is_served`."""
         row = self._reader.execute("SELECT now_ms - heartbeat_at FROM server, store_clock").fetchone()
         return bool(row[0] <= HEARTBEAT_TIMEOUT_MS)
 
     def cancel(self, scope: Scope, task_id: str, audit: AuditEntry | None = None) -> TaskEvent:
-        """Cancel a task; `audit` is what to note of it, if anything.
-
-        Raises:
-            TaskNotFound, TaskNotCancelable, Unavailable.
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.cancel`."""
         return self._write(lambda tx: commands.cancel(tx, scope, task_id, audit))
 
     def note(self, entry: AuditEntry) -> None:
-        """Add to the audit.
-
-        Raises:
-            Unavailable.
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.note`."""
         self._write(lambda tx: tx.note(entry, entry.target, entry.outcome, entry.detail))
 
     def count(self, before: Mapping[TaskState, int], agent: str) -> int:
-        """Return how many tasks `purge` would delete; looks at every task there is."""
-        return purge.count(self._reader, purge.Wanted(before, agent))
+        """See `StoreOperator.count`."""
+        return purge.count(self._reader, Wanted(before, agent))
 
     def purge(self, before: Mapping[TaskState, int], agent: str, place: str) -> Purged:
-        """Take one step of a thorough purge of tasks that ended before the time of their final state.
-
-        Those of one agent, or, with an empty name, of all. Places are as in `TaskStore.purge`. Without times it only
-        finishes what was begun.
-
-        Raises:
-            Unavailable.
-        """
-        wanted = purge.Wanted(before, agent)
+        """See `StoreOperator.purge`."""
+        wanted = Wanted(before, agent)
         return self._write(lambda tx: purge.step(tx, wanted, place, thorough=True))
 
     def purge_task(self, scope: Scope, task_id: str) -> None:
-        """Delete one finished task; what is left of a large one is deleted by the next steps of any purge.
-
-        Raises:
-            TaskNotFound, UnsupportedOperation, Unavailable.
-        """
+        """See `StoreOperator.purge_task`."""
         self._write(lambda tx: purge.purge_task(tx, scope, task_id))
 
     def hooks(self, state: HookState | None, after: tuple[str, str], limit: int) -> Sequence[Hook]:
-        """Return push notification configurations, of one state or all, in the order of task and id.
-
-        Those after a pair of task and id, which are empty at first.
-
-        Raises:
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.hooks`."""
         check_schema(self._reader, self._path)
         return hooks.page(self._reader, state, after, limit)
 
     def redeliver(self, hook: Hook, audit: AuditEntry | None = None) -> bool:
-        """Have a configuration that was given up tried again; false if there is none such.
-
-        Raises:
-            Unavailable.
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.redeliver`."""
         return self._write(lambda tx: hooks.redeliver(tx, hook, audit))
 
     def remotes(self, tenant: str, after: str, limit: int) -> Sequence[Remote]:
@@ -167,7 +129,7 @@ class Operator:
         self._write(lambda tx: remotes.remove(tx, remote.tenant, remote.id, audit))
 
     def close(self) -> None:
-        """Close the file."""
+        """See `StoreOperator.close`."""
         self._reader.close()
 
     def _write(self, work: Callable[[Transaction], T]) -> T:

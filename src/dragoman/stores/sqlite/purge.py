@@ -23,6 +23,7 @@ from msgspec import Struct, json
 from dragoman.gateway.ports import Purged
 from dragoman.model import Scope, TaskState
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
+from dragoman.stores.operating import Wanted
 from dragoman.stores.records import RECEIVED
 from dragoman.stores.sqlite.rows import scope_id
 from dragoman.stores.sqlite.writer import Transaction
@@ -57,13 +58,6 @@ _FORGET_CONTEXT = (
     "DELETE FROM counter WHERE scope_id = ? AND context_id = ? AND "
     f"{' + '.join(state.name.lower() for state in TaskState)} = 0"
 )
-
-
-class Wanted(Struct, frozen=True):
-    """What is to be purged: tasks, of one agent if it is named, that ended before the time that their state has."""
-
-    before: Mapping[TaskState, int]
-    agent: str = ""
 
 
 _Row = tuple[Any, ...]
