@@ -5,29 +5,46 @@ import shutil
 
 import pytest
 
+from tests.harness import stores
 from tests.harness.paths import CHECKOUT
 
 ALONE = (CHECKOUT / "tests" / "durability", CHECKOUT / "tests" / "bench")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--soak`."""
+    """Add `--soak` and `--store`."""
     parser.addoption(
         "--soak", action="store_true", help="also run the tests marked soak (long loads, repetitions)"
     )
+    parser.addoption(
+        "--store",
+        choices=["sqlite", "postgres"],
+        default="sqlite",
+        help="what store servers have; with postgres, leaves out the tests marked sqlite",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the harness what store servers have."""
+    os.environ[stores.VARIABLE] = config.getoption("--store")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what has to run alone, and leave the soak tests out unless `--soak` asks for them."""
+    """Mark what has to run alone, and leave out what was not asked for."""
     for item in items:
         if any(map(item.path.is_relative_to, ALONE)):
             item.add_marker("alone")
-    if config.getoption("--soak"):
-        return
-    soak = [item for item in items if item.get_closest_marker("soak")]
-    if soak:
-        config.hook.pytest_deselected(items=soak)
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    if not config.getoption("--soak"):
+        _leave_out(config, items, "soak")
+    if config.getoption("--store") != "sqlite":
+        _leave_out(config, items, "sqlite")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> None:
+    marked = [item for item in items if item.get_closest_marker(marker)]
+    if marked:
+        config.hook.pytest_deselected(items=marked)
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

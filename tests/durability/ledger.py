@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.harness import stores
 from tests.harness.paths import SOURCE
 from tests.harness.polling import until
 from tests.harness.server import ServerProcess
@@ -268,6 +269,8 @@ def dragoman(
 ) -> subprocess.CompletedProcess[str]:
     """Run `dragoman ARGUMENTS` in `folder` to its end."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
+    if "--data" in arguments:
+        environment |= stores.environment(folder / arguments[arguments.index("--data") + 1])
     return subprocess.run(
         [*prefix, sys.executable, "-m", "dragoman", *arguments],
         cwd=folder,

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from dragoman.stores.postgres import administer
+from dragoman.stores.target import Target
 from tests.harness.polling import until
 from tests.harness.postgres import databases, execute, rows
-from tests.harness.server import ServerProcess
+from tests.harness.server import ServerDidNotStartError, ServerProcess
 from tests.migration.test_served import dragoman
 
 DONE = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED")
@@ -108,6 +110,27 @@ def test_one_server_sends_streams_reads_lists_and_cancels(config: Path, tmp_path
         assert page["tasks"][0]["id"] == slow
         assert {one["status"]["state"] for one in page["tasks"]} == {DONE[0], DONE[2]}
         assert ask(server, f"/tasks/{task['id']}")["artifacts"] == task["artifacts"]
+
+
+def test_a_server_asks_its_database_for_tenants_before_it_starts(
+    config: Path, tmp_path: Path, url: str
+) -> None:
+    with config.open("a", encoding="utf-8") as file:
+        file.write('[agents.demo]\npython = "dragoman.agents.demo:demo"\ntenant = "acme"\n')
+    server = ServerProcess(tmp_path / "data", config=config)
+    with pytest.raises(ServerDidNotStartError, match=r"dragoman: agents\.demo\.tenant: there is no tenant"):
+        server.start()
+    administer(Target(url), lambda book: book.add_tenant("acme"))
+    with server:
+        assert ask_status(server, "/tasks") == 401
+
+
+def ask_status(server: ServerProcess, path: str) -> int:
+    """How a call without a token is answered."""
+    try:
+        return int(opened(server, path).status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def test_a_run_in_flight_goes_on_after_its_only_server_was_killed(config: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.harness import stores
 from tests.harness.paths import SOURCE
 from tests.harness.polling import until
 
@@ -184,7 +185,10 @@ class ServerProcess:
 
     def _full_environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
-        return inherited | {"PYTHONPATH": str(SOURCE)} | self._environment
+        # A configuration that names a store is about that one.
+        named = self._config is not None and "\n[store]" in self._config.read_text(encoding="utf-8")
+        store = {} if named else stores.environment(self.data)
+        return inherited | {"PYTHONPATH": str(SOURCE)} | store | self._environment
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:

@@ -1,14 +1,14 @@
 """When something fails: an agent, the store, the whole process. Callers learn that, and nothing of the inside."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.harness import stores
 from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.interaction.answers import UNAVAILABLE, refused
@@ -91,14 +91,16 @@ def fragile_caller(request: pytest.FixtureRequest, fragile: ServerProcess) -> It
 
 @contextmanager
 def broken_store(server: ServerProcess) -> Iterator[None]:
-    """The server's file without the clock that every write reads: each one fails, until it is there again."""
-    with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10)) as connection:
-        view = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'store_clock'").fetchone()[0]
-        connection.execute("DROP VIEW store_clock")
-        try:
-            yield
-        finally:
-            connection.execute(view)
+    """The server's store without the clock that every write reads: each one fails, until it is there again."""
+    seen = "SELECT sql FROM sqlite_schema WHERE name = 'store_clock'"
+    if stores.is_postgres():
+        seen = "SELECT 'CREATE VIEW store_clock AS ' || pg_get_viewdef('store_clock'::regclass)"
+    ((view,),) = stores.query(server.data, seen)
+    stores.execute(server.data, "DROP VIEW store_clock")
+    try:
+        yield
+    finally:
+        stores.execute(server.data, view)
 
 
 @covers("store.fails", "voice.42")

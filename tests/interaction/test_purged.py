@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.harness import stores
 from tests.harness.paths import SOURCE
 from tests.harness.server import ServerProcess
+from tests.harness.stores import named
 from tests.interaction.answers import TASK_NOT_FOUND, refused
 from tests.interaction.callers import Caller
 from tests.interaction.following import sent
@@ -31,7 +33,7 @@ def operate(server: ServerProcess) -> Operate:
         ended = subprocess.run(
             [sys.executable, "-m", "dragoman", "tasks", *arguments, "--data", str(server.data)],
             cwd=server.data.parent,
-            env=os.environ | {"PYTHONPATH": str(SOURCE)},
+            env=os.environ | {"PYTHONPATH": str(SOURCE)} | stores.environment(server.data),
             capture_output=True,
             text=True,
             timeout=30,
@@ -109,7 +111,7 @@ def test_a_message_that_was_answered_with_a_bare_message_is_new_after_its_run_wa
     first = talker.call("SendMessage", params)
     assert set(first.result) == {"message"}
     (hidden,) = rows.query(
-        "SELECT task_id FROM identity WHERE message_id = ?", params["message"]["messageId"]
+        "SELECT task_id FROM identity WHERE message_id = ?", named(params["message"]["messageId"])
     )
     assert "idempotent-replayed" in talker.call("SendMessage", params).headers
     operate("purge", *hidden, "--yes")

@@ -9,6 +9,7 @@ import pytest
 from tests.harness.polling import until
 from tests.harness.receiver import OK, Notified, Receiver, status
 from tests.harness.server import ServerProcess
+from tests.harness.stores import named
 from tests.interaction.answers import FULL, PARAMS, TASK_NOT_FOUND, refused
 from tests.interaction.callers import Caller, Request
 from tests.interaction.following import sent
@@ -285,7 +286,9 @@ def test_a_bare_message_is_no_task_to_tell_of(
     reply = hooked.call("SendMessage", inline(receiver.url(), "message hi"))
     assert set(reply.result) == {"message"}
     until(
-        lambda: rows.query("SELECT state FROM push_config WHERE url = ?", receiver.url()) == [("done",)],
+        lambda: (
+            rows.query("SELECT state FROM push_config WHERE url = ?", named(receiver.url())) == [("done",)]
+        ),
         what="the configuration is done",
     )
     assert receiver.got() == []

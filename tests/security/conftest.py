@@ -8,7 +8,8 @@ import pytest
 
 from dragoman.gateway.tenants import Token
 from dragoman.identity import hash_token
-from dragoman.stores.sqlite import administer
+from dragoman.storage import administer
+from tests.harness import stores
 from tests.harness.server import ServerProcess
 from tests.interaction.answers import Reply
 from tests.interaction.callers import HttpCaller, Request
@@ -134,7 +135,7 @@ def add_look_alikes(server: ServerProcess) -> None:
     """Give alice a token with scopes that are none: refused where tokens are made, but a store could hold them."""
     scopes = ("ai:answer", "a2a:readx", "A2A:READ", "*:*", "a2a", "a2a:delegate\t")
     like = Token(id="like", tenant="acme", principal="alice", scopes=scopes, note="", created_at=1)
-    administer(server.data / "dragoman.db", lambda book: book.add_token(like, hash_token(LIKE)))
+    administer(stores.place_of(server.data), lambda book: book.add_token(like, hash_token(LIKE)))
 
 
 def started(folder: Path, config: str) -> ServerProcess:

@@ -1,9 +1,7 @@
 """The audit of a running server: what was sent, cancelled and denied, by whom and from where, and nothing else."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from dragoman.bindings.hosted import PREFIX
 from tests.durability.ledger import dragoman
+from tests.harness import stores
 from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.security.conftest import (
@@ -253,8 +252,7 @@ def test_what_is_older_than_its_retention_goes_and_what_came_since_stays(
         sender = Sender(client, server)
         call(sender, FULL, "POST", "/agents/demo/message:send", message(TEXT, "old"))
         assert [row["action"] for row in export(server)] == ["SendMessage"]
-        with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10, isolation_level=None)) as clock:
-            clock.execute("UPDATE clock SET offset_ms = offset_ms + 120000")
+        stores.shift_clock(server.data, 120_000)
         until(lambda: not export(server), what="the old row is gone", every=0.3)
         call(sender, FULL, "POST", "/agents/demo/message:send", message(TEXT, "new"))
         (row,) = export(server)

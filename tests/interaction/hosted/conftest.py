@@ -1,8 +1,6 @@
 """One real server with the hosted profile for the session, and its callers."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,8 @@ import pytest
 
 from dragoman.gateway.tenants import Token
 from dragoman.identity import hash_token
-from dragoman.stores.sqlite import administer
+from dragoman.storage import administer
+from tests.harness import stores
 from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.interaction.following import sent, state_of
@@ -134,7 +133,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         note="",
         created_at=1,
     )
-    administer(made.data / "dragoman.db", lambda book: book.add_token(like, hash_token(TOKENS["ALICE_LIKE"])))
+    administer(
+        stores.place_of(made.data), lambda book: book.add_token(like, hash_token(TOKENS["ALICE_LIKE"]))
+    )
     with made as running:
         yield running
 
@@ -176,9 +177,6 @@ def write(server: ServerProcess) -> Callable[..., None]:
     """Writes to the server's store behind its back."""
 
     def execute(statement: str, *values: Any) -> None:
-        with closing(
-            sqlite3.connect(server.data / "dragoman.db", timeout=10, isolation_level=None)
-        ) as connection:
-            assert connection.execute(statement, values).rowcount > 0
+        assert stores.execute(server.data, statement, *values) > 0
 
     return execute

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.harness.polling import until
+from tests.harness.stores import named
 from tests.interaction.answers import (
     CONFLICT,
     NO_METHOD,
@@ -165,7 +166,7 @@ def test_an_approval_that_was_changed_in_the_store_is_not_decided(
     alice: Hosted, bob: Hosted, waiting: dict[str, Any], write: Any
 ) -> None:
     approval = bob.approval_of(waiting)
-    write("UPDATE approval SET action = ? WHERE id = ?", "Delete everything", approval["id"])
+    write("UPDATE approval SET action = ? WHERE id = ?", named("Delete everything"), approval["id"])
     refused_outside(bob.decide(approval["id"], "approve"), CLOSED)
     assert state_of(alice, waiting["id"]) == ASKS
 
@@ -366,11 +367,11 @@ def test_a_run_that_does_not_wait_is_not_resumed(alice: Hosted, rows: Rows, text
     if text == "slow 20":
         until(lambda: state_of(alice, task["id"]) == "TASK_STATE_WORKING", what="it works")
     # Progress is stored meanwhile, so only what callers said is looked at.
-    said = "SELECT count(*) FROM event WHERE instr(payload, CAST('received' AS BLOB)) = 7"
-    assert rows.query(said) > [(1,)]
-    before = rows.query(said)
+    said = "SELECT count(*) FROM event WHERE substr(payload, 7, 8) = ?", b"received"
+    assert rows.query(*said) > [(1,)]
+    before = rows.query(*said)
     refused_outside(alice.resume(task["id"], "go on"), UNSUPPORTED)
-    assert rows.query(said) == before
+    assert rows.query(*said) == before
     if text == "slow 20":
         alice.call("CancelTask", {"id": task["id"]})
 

@@ -1,14 +1,13 @@
 """What is damaged in the store is an error for every way to read it, and never an empty success."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.harness import stores
 from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.interaction.answers import refused
@@ -42,23 +41,19 @@ class Damage:
     """Changes rows of the store behind the server's back."""
 
     def __init__(self, data: Path) -> None:
-        self._file = data / "dragoman.db"
+        self._data = data
 
     def do(self, task_id: str, change: Change, kind: bytes = b"artifact") -> None:
         """Change the one event of a kind that a task has; `None` deletes it."""
-        with closing(sqlite3.connect(self._file, timeout=10, isolation_level=None)) as connection:
-            events = connection.execute(
-                "SELECT seq, payload FROM event WHERE task_id = ?", (task_id,)
-            ).fetchall()
-            ((seq, payload),) = [event for event in events if event[1].startswith(b'{"c":"%s"' % kind)]
-            changed = change(payload)
-            assert changed != payload
-            if changed is None:
-                connection.execute("DELETE FROM event WHERE task_id = ? AND seq = ?", (task_id, seq))
-            else:
-                connection.execute(
-                    "UPDATE event SET payload = ? WHERE task_id = ? AND seq = ?", (changed, task_id, seq)
-                )
+        events = stores.query(self._data, "SELECT seq, payload FROM event WHERE task_id = ?", task_id)
+        ((seq, payload),) = [event for event in events if event[1].startswith(b'{"c":"%s"' % kind)]
+        changed = change(payload)
+        assert changed != payload
+        where = "WHERE task_id = ? AND seq = ?"
+        if changed is None:
+            stores.execute(self._data, f"DELETE FROM event {where}", task_id, seq)  # noqa: S608 - a fragment of ours
+        else:
+            stores.execute(self._data, f"UPDATE event SET payload = ? {where}", changed, task_id, seq)  # noqa: S608
 
 
 @pytest.fixture

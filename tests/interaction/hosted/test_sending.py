@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.harness.polling import until
+from tests.harness.stores import named
 from tests.interaction.answers import CONFLICT, refused
 from tests.interaction.following import ended, got, sent, state_of, texts
 from tests.interaction.hosted.callers import Hosted, Watcher
@@ -121,7 +122,7 @@ def test_the_id_of_the_request_has_nothing_to_do_with_the_message(alice: Hosted)
 def test_a_caller_who_hangs_up_starts_no_second_run_and_ends_none(alice: Hosted, rows: Rows) -> None:
     for operation in ("SendMessage", "SendStreamingMessage"):
         params = send_params("slow 1.5")
-        where = "SELECT task_id FROM identity WHERE message_id = ?", params["message"]["messageId"]
+        where = "SELECT task_id FROM identity WHERE message_id = ?", named(params["message"]["messageId"])
         with Watcher(alice.origin, alice.request(operation, params)):
             until(lambda where=where: rows.query(*where), what="the message is accepted")
         ((task_id,),) = rows.query(*where)

@@ -514,6 +514,8 @@ class PostgresStore:
             self._serve(lambda: self._on_elsewhere(found))
 
     def _announce(self, commit: Commit) -> None:
+        # It can be written to again: what is the matter next is news.
+        self._trouble = ""
         self._serve(lambda: [listener(commit) for listener in self._listeners])
 
     def _serve(self, call: Callable[[], object]) -> None:

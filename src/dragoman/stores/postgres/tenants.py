@@ -1,7 +1,8 @@
 """What is kept of tenants, in PostgreSQL: the book is asked in a thread, and its statements run on the store's loop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from dragoman.gateway.tenants import Book
@@ -84,9 +85,7 @@ def consult(target: Target, work: Callable[[Book], T]) -> T:
         StoreError: there is no store, or it has another schema.
         Unavailable: it cannot be read just now.
     """
-    return asyncio.run(
-        visit(target, lambda connection: _with_own_book(connection, target, work, readonly=True))
-    )
+    return _apart(visit(target, lambda connection: _with_own_book(connection, target, work, readonly=True)))
 
 
 def administer(target: Target, work: Callable[[Book], T]) -> T:
@@ -98,9 +97,13 @@ def administer(target: Target, work: Callable[[Book], T]) -> T:
         StoreError: there is no store, or it has another schema.
         Unavailable: it cannot be written to just now.
     """
-    return asyncio.run(
-        visit(target, lambda connection: _with_own_book(connection, target, work, readonly=False))
-    )
+    return _apart(visit(target, lambda connection: _with_own_book(connection, target, work, readonly=False)))
+
+
+def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a loop of its own: this thread may have one that runs, as that of a server that starts has."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, work).result()
 
 
 async def _with_own_book(connection: Any, target: Target, work: Callable[[Book], T], *, readonly: bool) -> T:
