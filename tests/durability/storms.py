@@ -13,7 +13,7 @@ import httpx2
 
 from tests.durability.callers import Frame, Sent, followed, send, state_of
 from tests.durability.dialects import Dialect
-from tests.durability.ledger import TERMINAL
+from tests.durability.ledger_store import TERMINAL
 
 
 @dataclass

@@ -12,8 +12,9 @@ import httpx2
 
 from dragoman.gateway.tenants import Book, Kind, Token
 from dragoman.identity import hash_token
-from dragoman.stores.sqlite import administer
+from dragoman.storage import administer
 from tests.durability.callers import LIMITS, VERSION
+from tests.harness import stores
 from tests.harness.server import ServerProcess
 
 NOTICE_SECONDS = 5.0
@@ -67,7 +68,7 @@ class TenantServer(ServerProcess):
 
     def change(self, work: Callable[[Book], Any]) -> None:
         """Write to the book, as a command does: from another process, beside the server if it runs."""
-        administer(self.data / "dragoman.db", work)
+        administer(stores.place_of(self.data), work)
 
 
 class Caller:

@@ -22,6 +22,8 @@ from tests.harness.polling import until
 from tests.harness.server import ServerProcess
 from tests.harness.wire import call
 
+pytestmark = pytest.mark.sqlite
+
 CALLERS = 8
 TASKS = 40
 BIG = "big 512"

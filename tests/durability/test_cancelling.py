@@ -11,7 +11,8 @@ import pytest
 
 from tests.durability.callers import Sent, client, request, send, state_of, subscription, texts
 from tests.durability.dialects import DIALECTS, HTTP, Dialect
-from tests.durability.ledger import TERMINAL, LedgerServer
+from tests.durability.ledger import LedgerServer
+from tests.durability.ledger_store import TERMINAL
 from tests.harness.polling import until
 
 WON, LATE = "", "TASK_NOT_CANCELABLE"

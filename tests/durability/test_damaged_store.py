@@ -14,6 +14,8 @@ from tests.durability.callers import Sent, body, client, send
 from tests.durability.ledger import LedgerServer
 from tests.harness.polling import until
 
+pytestmark = pytest.mark.sqlite
+
 SCOPE = Scope("local", "local", "worker")
 TASKS = 300
 

@@ -13,7 +13,7 @@ from tests.durability.faults import KINDS, Disk
 from tests.durability.ledger import LedgerServer, dragoman
 from tests.harness.polling import until
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.needs("cc"), pytest.mark.sqlite]
 
 SAID = {
     "full": "has no room left on its disk",

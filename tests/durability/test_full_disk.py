@@ -5,9 +5,13 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import pytest
+
 from tests.durability.callers import Sent, body, client, send, texts
 from tests.durability.ledger import LedgerServer
 from tests.harness.polling import until
+
+pytestmark = pytest.mark.sqlite
 
 
 @contextmanager

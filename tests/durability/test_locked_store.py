@@ -21,6 +21,8 @@ from tests.harness.polling import until
 from tests.harness.server import ServerDidNotStartError
 from tests.harness.wire import call
 
+pytestmark = pytest.mark.sqlite
+
 HELD = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)

@@ -12,6 +12,8 @@ from tests.durability.ledger import LedgerServer, dragoman
 from tests.harness.polling import until
 from tests.harness.wire import call
 
+pytestmark = pytest.mark.sqlite
+
 HEARTBEAT_AGE = 20.0
 """Seconds that the store's clock is moved on, so that a heartbeat is too old at once (the bound is 15)."""
 

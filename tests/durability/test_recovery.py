@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.durability.callers import Sent, client, send, texts
-from tests.durability.ledger import TERMINAL, LedgerServer
+from tests.durability.ledger import LedgerServer
+from tests.durability.ledger_store import TERMINAL
 from tests.harness.polling import until
 
 LEASE, SWEEP = 2.0, 0.2

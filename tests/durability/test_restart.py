@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.durability.ledger import TERMINAL, LedgerServer
+from tests.durability.ledger import LedgerServer
+from tests.durability.ledger_store import TERMINAL
 from tests.harness.polling import until
 from tests.harness.wire import Reply, call
 

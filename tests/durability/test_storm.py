@@ -14,7 +14,8 @@ import pytest
 
 from tests.durability.callers import client, request, send, texts
 from tests.durability.dialects import DIALECTS
-from tests.durability.ledger import TERMINAL, LedgerServer
+from tests.durability.ledger import LedgerServer
+from tests.durability.ledger_store import TERMINAL
 from tests.durability.storms import Conversation, Ledger, Storm
 from tests.harness.polling import until
 

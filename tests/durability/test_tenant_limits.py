@@ -8,9 +8,10 @@ import pytest
 
 from dragoman.gateway.tenants import Book, Token
 from dragoman.identity import hash_token
-from dragoman.stores.sqlite import consult
+from dragoman.storage import consult
 from tests.durability.ledger import dragoman
 from tests.durability.tenants import CONFIG, TenantServer, becomes, caller, person
+from tests.harness import stores
 from tests.harness.server import ServerProcess
 
 PLENTY = 1_000_000
@@ -109,7 +110,9 @@ async def test_a_rate_holds_for_hosted_calls_cards_and_approvals_and_not_for_can
         assert canceled.json()["result"]["status"]["state"] == "TASK_STATE_CANCELED"
 
         async def noted() -> bool:
-            rows = consult(server.data / "dragoman.db", lambda book: book.audited(since=0, after=0, limit=99))
+            rows = consult(
+                stores.place_of(server.data), lambda book: book.audited(since=0, after=0, limit=99)
+            )
             wanted = ("SendMessage", "bob", "RATE_LIMITED")
             return wanted in {(one.entry.action, one.entry.principal, one.entry.outcome) for one in rows}
 

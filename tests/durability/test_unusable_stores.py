@@ -10,6 +10,8 @@ import pytest
 
 from tests.durability.ledger import LedgerServer, dragoman
 
+pytestmark = pytest.mark.sqlite
+
 OBEYING_MODES = (
     ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
     if os.geteuid() == 0

@@ -3,18 +3,18 @@
 import asyncio
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.harness import stores
 from tests.harness.paths import SOURCE
 from tests.harness.polling import until
 from tests.harness.receiver import OK, Notified, Receiver, status
@@ -147,7 +147,7 @@ async def test_what_was_given_up_is_redelivered_beside_the_server(
         done = await asyncio.to_thread(
             subprocess.run,
             [sys.executable, "-m", "dragoman", "webhooks", "redeliver", task_id, "--data", str(pushing.data)],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            env={**os.environ, "PYTHONPATH": str(SOURCE), **stores.environment(pushing.data)},
             capture_output=True,
             text=True,
             check=False,
@@ -160,9 +160,8 @@ async def test_what_was_given_up_is_redelivered_beside_the_server(
 
 def dead(server: ServerProcess) -> list[str]:
     """The tasks with a configuration that was given up."""
-    with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10)) as store:
-        found = store.execute("SELECT task_id FROM push_config WHERE state = 'dead'")
-        return [task_id for (task_id,) in found]
+    found = stores.query(server.data, "SELECT task_id FROM push_config WHERE state = 'dead'")
+    return [task_id for (task_id,) in found]
 
 
 def _open(server: ServerProcess) -> int:

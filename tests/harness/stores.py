@@ -25,18 +25,18 @@ def is_postgres() -> bool:
 
 def place_of(data: Path) -> Place:
     """Return where the store of a data folder is."""
-    return Target(_database(data)) if is_postgres() else data / "dragoman.db"
+    return Target(url_of(data)) if is_postgres() else data / "dragoman.db"
 
 
 def environment(data: Path) -> dict[str, str]:
     """Return the variables that make a server or a command use the store of a data folder."""
-    return {"DRAGOMAN_STORE_URL": _database(data)} if is_postgres() else {}
+    return {"DRAGOMAN_STORE_URL": url_of(data)} if is_postgres() else {}
 
 
 def query(data: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
     if is_postgres():
-        found = ask(_database(data), lambda db: db.fetch(_numbered(statement), *values))
+        found = ask(url_of(data), lambda db: db.fetch(_numbered(statement), *values))
         return [tuple(row) for row in found]
     with closing(sqlite3.connect(f"file:{data / 'dragoman.db'}?mode=ro", uri=True, timeout=10)) as connection:
         return connection.execute(statement, values).fetchall()
@@ -45,7 +45,7 @@ def query(data: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
 def execute(data: Path, statement: str, *values: Any) -> int:
     """Run a statement that writes, and return how many rows it changed, if it is one that changes rows."""
     if is_postgres():
-        done: str = ask(_database(data), lambda db: db.execute(_numbered(statement), *values))
+        done: str = ask(url_of(data), lambda db: db.execute(_numbered(statement), *values))
         number = done.rpartition(" ")[2]
         return int(number) if number.isdecimal() else -1
     with closing(sqlite3.connect(data / "dragoman.db", timeout=10, isolation_level=None)) as connection:
@@ -68,5 +68,6 @@ def _numbered(statement: str) -> str:
 
 
 @functools.cache
-def _database(data: Path) -> str:
+def url_of(data: Path) -> str:
+    """Return the URL of the database of a data folder, which is made when it is first asked for."""
     return in_thread(lambda: databases().make())
