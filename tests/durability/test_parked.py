@@ -20,6 +20,7 @@ from dragoman.stores.sqlite import SqliteStore
 from tests.contract.samples import ALICE, begun, message, status
 from tests.durability.callers import Sent, client, send, subscription, texts
 from tests.durability.ledger import LedgerServer
+from tests.harness import stores
 from tests.harness.paths import CHECKOUT, SOURCE
 from tests.harness.polling import until
 from tests.harness.wire import call
@@ -51,7 +52,9 @@ def see_nothing_held(server: LedgerServer) -> None:
     held = (
         "SELECT count(*) FROM task WHERE dispatch NOT IN ('done', 'parked') OR (dispatch = 'parked' AND %s)"
     )
-    assert server.store.rows(held % "(owner <> 0 OR lease_until <> 0 OR parked_at IS NULL)") == [(0,)]
+    # A database has no lease in the row: it is that of the server that the row names.
+    lease = "" if stores.is_postgres() else " OR lease_until <> 0"
+    assert server.store.rows(held % f"(owner <> 0{lease} OR parked_at IS NULL)") == [(0,)]
 
 
 def steps(server: LedgerServer, task_id: str) -> Counter[str]:

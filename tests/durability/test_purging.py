@@ -9,6 +9,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from dragoman.model import Scope, TaskState
 from dragoman.stores.sqlite import SqliteStore
 from tests.contract.samples import TERMINAL, begun, brought_to, chunk, message, status
@@ -61,6 +63,7 @@ def total(server: LedgerServer, **filters: str) -> int:
     return found
 
 
+@pytest.mark.sqlite
 async def test_a_server_purges_what_is_old_and_its_callers_notice_nothing(server: LedgerServer) -> None:
     server = server.configured(CONFIG)
     await asyncio.to_thread(fill, server.data, 1000, large=1)
@@ -93,6 +96,7 @@ async def test_a_server_purges_what_is_old_and_its_callers_notice_nothing(server
     assert sum(int(line.rsplit(" ", 1)[1]) for line in purged) == 751
 
 
+@pytest.mark.sqlite
 def test_after_kill_9_in_the_middle_of_purging_every_task_is_whole_or_gone(server: LedgerServer) -> None:
     """Killed again and again, as long as there is something to purge."""
     server = server.configured(CONFIG)
@@ -124,6 +128,7 @@ def test_after_kill_9_in_the_middle_of_purging_every_task_is_whole_or_gone(serve
     assert len(server.store.messages()) == 250
 
 
+@pytest.mark.sqlite
 async def test_an_operator_purges_beside_a_busy_server_and_what_runs_goes_on(server: LedgerServer) -> None:
     await asyncio.to_thread(fill, server.data, 600, large=1)
     with server:
@@ -196,6 +201,7 @@ async def test_callers_of_a_task_that_was_cancelled_and_purged_behind_the_server
         server.store.check()
 
 
+@pytest.mark.sqlite
 def test_the_text_of_a_purged_task_is_not_in_the_file_any_more(server: LedgerServer) -> None:
     fill(server.data, 400)
     assert SECRET.encode() in (server.data / "dragoman.db").read_bytes()
@@ -208,6 +214,7 @@ def test_the_text_of_a_purged_task_is_not_in_the_file_any_more(server: LedgerSer
         assert SECRET.encode() not in file.read_bytes(), file
 
 
+@pytest.mark.sqlite
 def test_room_that_a_purge_frees_is_used_again(server: LedgerServer) -> None:
     fill(server.data, 1000, large=1)
     size = (server.data / "dragoman.db").stat().st_size

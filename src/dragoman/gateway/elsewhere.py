@@ -118,9 +118,11 @@ class Elsewhere:
             self._swept.clear()
             observed = self._hub.observed()
             for first in range(0, len(observed), ASKED_AT_ONCE):
+                asked = observed[first : first + ASKED_AT_ONCE]
                 try:
-                    heads = await self._store.heads(observed[first : first + ASKED_AT_ONCE])
+                    heads = await self._store.heads(asked)
                 except Unavailable:
                     await asyncio.sleep(RETRY_SECONDS)
                     break
                 self._hub.catch_up(heads)
+                self._hub.lose(task_id for task_id in asked if task_id not in heads)

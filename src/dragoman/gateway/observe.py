@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -269,6 +269,12 @@ class Hub:
                 self._heads[task_id] = seq
                 for observer in observers:
                     observer.look_again()
+
+    def lose(self, task_ids: Iterable[str]) -> None:
+        """Have the observers of tasks look at the store, which has them no more: they were purged."""
+        for task_id in task_ids:
+            for observer in self._observers.get(task_id, ()):
+                observer.look_again()
 
     def queue(self, observer: Observer) -> bool:
         """Have an observer woken when it is its turn; false if that is now."""

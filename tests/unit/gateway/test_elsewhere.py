@@ -9,7 +9,7 @@ from dragoman.gateway import elsewhere
 from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.observe import Hub, Observer
 from dragoman.model import Artifact, ArtifactChunk, TaskEvent, TextPart
-from dragoman.model.errors import Unavailable
+from dragoman.model.errors import TaskNotFound, Unavailable
 from tests.unit.gateway.memory_store import MemoryStore
 
 TASK, OTHER = "task", "other"
@@ -46,9 +46,11 @@ class SharedStore(MemoryStore):
         self.asked.append(list(task_ids))
         if self.down:
             raise Unavailable("down")
-        return {task_id: len(self.log[task_id]) for task_id in task_ids}
+        return {task_id: len(self.log[task_id]) for task_id in task_ids if task_id in self.log}
 
     async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+        if task_id not in self.log:
+            raise TaskNotFound(task_id)
         return tuple(self.log[task_id][after:])
 
 
@@ -166,6 +168,22 @@ def test_a_quiet_task_is_looked_at_once_and_then_only_asked_about() -> None:
             waiting.cancel()
         assert looks == 1
         assert set(map(tuple, server.store.asked)) == {(TASK,)}
+
+    asyncio.run(run())
+
+
+def test_who_observes_a_task_that_another_server_has_purged_is_told_so() -> None:
+    async def run() -> None:
+        server = Server()
+        server.store.commit(TASK, 2)
+        with server.hub.observe(TASK) as observer:
+            waiting = asyncio.ensure_future(observer.next(server.store, 2))
+            await asyncio.sleep(0)
+            del server.store.log[TASK]
+            server.elsewhere.start()
+            with pytest.raises(TaskNotFound):
+                await asyncio.wait_for(waiting, 10)
+        server.elsewhere.close()
 
     asyncio.run(run())
 
