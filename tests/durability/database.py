@@ -67,6 +67,13 @@ class StoreDatabase(StoreView):
         ask(stores.url_of(self._data), leave)
         return made
 
+    def leases(self) -> list[int]:
+        found = self.rows(
+            "SELECT r.beat_at + r.lease_ms - now_ms FROM task t JOIN replica r ON r.id = t.owner"
+            " CROSS JOIN store_clock WHERE t.state IN (1, 2)"
+        )
+        return [left for (left,) in found]
+
     def check(self) -> None:
         ask(stores.url_of(self._data), _check)
 

@@ -35,6 +35,10 @@ class StoreView(Protocol):
         """
         ...
 
+    def leases(self) -> list[int]:
+        """How many milliseconds the lease of each running task has left."""
+        ...
+
     def check(self) -> None:
         """See that the store is whole: sequences without gaps, one ending a task, rows that agree with their events.
 
@@ -117,6 +121,10 @@ class StoreFile(StoreView):
             )
             connection.execute("COMMIT")
         return made
+
+    def leases(self) -> list[int]:
+        found = self.rows("SELECT lease_until - now_ms FROM task, store_clock WHERE state IN (1, 2)")
+        return [left for (left,) in found]
 
     def check(self) -> None:
         with self._open() as connection:
