@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from tests.harness import stores
-from tests.harness.paths import CHECKOUT
+from tests.harness.paths import CHECKOUT, STORE_VARIABLE
 
 ALONE = (CHECKOUT / "tests" / "durability", CHECKOUT / "tests" / "bench")
 
@@ -26,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the harness what store servers have."""
-    os.environ[stores.VARIABLE] = config.getoption("--store")
+    os.environ[STORE_VARIABLE] = config.getoption("--store")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,15 +12,13 @@ from typing import Any
 
 from dragoman.storage import Place
 from dragoman.stores.target import Target
+from tests.harness.paths import STORE_VARIABLE
 from tests.harness.postgres import ask, databases, in_thread
-
-VARIABLE = "DRAGOMAN_TEST_STORE"
-"""What `--store` says, for whatever a test run starts."""
 
 
 def is_postgres() -> bool:
     """Tell whether servers under test have PostgreSQL stores."""
-    return os.environ.get(VARIABLE) == "postgres"
+    return os.environ.get(STORE_VARIABLE) == "postgres"
 
 
 def place_of(data: Path) -> Place:
