@@ -88,8 +88,7 @@ async def serve(
         await service.start()
         if service.gate.is_open and not is_loopback(host):
             raise ConfigError("the last tenant was removed while the server started; start it again")
-        pushes = any(agent.settings.capabilities.push_notifications for agent in (*agents, *beside))
-        for warning in (*exposed_tokens(config), *not_shared(config, pushes=pushes)):
+        for warning in (*exposed_tokens(config), *not_shared(config)):
             _LOG.warning("%s", warning)
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]

@@ -67,16 +67,16 @@ def file_of(config: Config, data: Path, instead: str) -> Path:
     return place
 
 
-def not_shared(config: Config, *, pushes: bool) -> list[str]:
+def not_shared(config: Config) -> list[str]:
     """Return warnings about keys that other servers on the same store need too, and that are this one's own.
 
-    `pushes` tells whether an agent sends push notifications.
+    One seals what webhooks and remote agents want to be shown, which any server has to open.
     """
     if not is_postgres(config.store.url):
         return []
     keys = {
         "signing.key_file": bool(config.signing.key_file),
-        "vault.key_env or vault.key_file": bool(config.vault.key_env or config.vault.key_file) or not pushes,
+        "vault.key_env or vault.key_file": not seals_alone(config),
     }
     return [
         f"servers may share the store, and the key in this one's data folder is its own: set {name} before another "
@@ -84,6 +84,11 @@ def not_shared(config: Config, *, pushes: bool) -> list[str]:
         for name, is_named in keys.items()
         if not is_named
     ]
+
+
+def seals_alone(config: Config) -> bool:
+    """Tell whether secrets in a store that servers may share are sealed with a key of one data folder."""
+    return is_postgres(config.store.url) and not (config.vault.key_env or config.vault.key_file)
 
 
 def described(place: Place) -> str:

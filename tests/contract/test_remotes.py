@@ -8,6 +8,7 @@ from msgspec import Raw, structs
 
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.remotes import (
+    ABANDONED,
     MOST_REMOTES,
     SENDING,
     UNKNOWN,
@@ -175,6 +176,35 @@ async def test_an_outcome_is_kept_as_it_is(store: Any) -> None:
         "whoever has seen an older state changes nothing"
     )
     assert [detail for _, _, detail in await audited(store)] == [UNKNOWN, "failed", "completed"]
+
+
+async def test_what_others_name_may_hold_a_null_character(store: Any) -> None:
+    kept = await store.add_remote(remote(name="a\0b", endpoint_url=f"{ORIGIN}/a\0b"))
+    assert await store.remote("acme", kept.id) == kept
+    assert await store.remotes_named("acme", "a\0b") == [kept]
+    assert await store.remotes_named("acme", "a") == []
+    begun_, _ = await store.begin_delegation(delegation(kept, task_id="t\0"))
+    outcome = Outcome(
+        status="failed", result=Raw(b'{"a":"\\u0000"}'), remote_task_id="r\0", code=2**63 - 1, error="no\0"
+    )
+    settled = await store.settle_delegation(begun_, outcome)
+    assert await store.delegation_of("acme", "alice", "t\0") == settled
+    assert settled.outcome == outcome
+    for missing in ("\0", f"{begun_.id}\0"):
+        with pytest.raises(DelegationNotFound):
+            await store.delegation("acme", "alice", missing)
+        with pytest.raises(RemoteNotFound):
+            await store.remote("acme", missing)
+
+
+async def test_one_that_nobody_sends_any_more_is_abandoned_and_one_that_has_ended_is_not(store: Any) -> None:
+    kept = await store.add_remote(remote())
+    lost, _ = await store.begin_delegation(delegation(kept))
+    done, _ = await store.begin_delegation(delegation(kept, task_id="t-2"))
+    settled = await store.settle_delegation(done, DONE)
+    assert (await store.abandon_delegation(lost)).outcome == ABANDONED
+    assert (await store.delegation("acme", "alice", lost.id)).outcome == ABANDONED
+    assert await store.abandon_delegation(done) == settled, "whoever asks has seen an older state"
 
 
 async def test_a_delegation_is_its_principals_alone(store: Any) -> None:

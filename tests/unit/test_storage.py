@@ -59,10 +59,10 @@ def test_a_command_for_files_says_what_to_do_with_a_database() -> None:
 
 def test_keys_that_other_servers_need_too_are_told_where_they_are_this_servers_own() -> None:
     shared = Store(url=URL)
-    assert not_shared(Config(), pushes=True) == []
-    both = not_shared(Config(store=shared), pushes=True)
+    assert not_shared(Config()) == []
+    both = not_shared(Config(store=shared))
     assert ["signing.key_file" in one or "vault.key_env" in one for one in both] == [True, True]
-    (one,) = not_shared(Config(store=shared), pushes=False)
+    vault = {"vault": VaultTable(key_env="KEY")}
+    (one,) = not_shared(Config(store=shared, **vault))
     assert "signing.key_file" in one
-    keys = {"signing": SigningTable(key_file="keys.json"), "vault": VaultTable(key_env="KEY")}
-    assert not_shared(Config(store=shared, **keys), pushes=True) == []
+    assert not_shared(Config(store=shared, signing=SigningTable(key_file="keys.json"), **vault)) == []

@@ -45,8 +45,7 @@ def check(
         refuse(error, 1)
     # A store that is not there yet may still get the tenants.
     lacking = without_tenant(settings, {*settings.tenants, *kept})
-    pushes = any(agent.settings.capabilities.push_notifications for agent in agents)
-    for warning in (*lacking, *exposed_tokens(settings), *not_shared(settings, pushes=pushes)):
+    for warning in (*lacking, *exposed_tokens(settings), *not_shared(settings)):
         typer.echo(f"dragoman: {warning}", err=True)
     flaws = unusable_tokens(settings, os.environ)
     if flaws:

@@ -73,6 +73,8 @@ def add(
     from dragoman.tables import ConfigError
 
     token = _token(token_env, token_file)
+    if token:
+        _check_key(data, config)
     operator, whose = _open(data, config, tenant)
     abroad = _abroad(data, config)
 
@@ -228,6 +230,18 @@ def _token(variable: str, file: Path | None) -> str:
     return token
 
 
+def _check_key(data: Path, config: Path | None) -> None:
+    """End the command if it would have to make a key that no server on the store has."""
+    from dragoman.outbound.vault import KEY_FILE
+    from dragoman.storage import seals_alone
+
+    if seals_alone(load_config(config)) and not (data / KEY_FILE).is_file():
+        refuse(
+            f"there is no key in {data}, and the servers on the store could not open what one made here seals; "
+            "set vault.key_env or vault.key_file to the key that they have"
+        )
+
+
 def _abroad(data: Path, config: Path | None) -> Any:
     from dragoman.delegating import Abroad
 
@@ -240,20 +254,21 @@ def _open(data: Path, config: Path | None, tenant: str) -> tuple[Any, str]:
     from dragoman.callers import declared
     from dragoman.cli.administering import guarded
     from dragoman.model import LOCAL
-    from dragoman.storage import consult, file_of
+    from dragoman.storage import consult, operator_of, place_of
     from dragoman.stores.errors import StoreError
-    from dragoman.stores.sqlite import Operator
     from dragoman.tables import ConfigError
 
     try:
         settings = load_config(config)
-        path = file_of(settings, data, "a server takes them at /v1/a2a/agents")
-        operator = Operator(path)
+        place = place_of(settings, data)
+        operator = operator_of(place)
     except ConfigError as error:
         refuse(error)
     except StoreError as error:
         refuse(error, 1)
-    known = guarded(lambda: consult(path, lambda book: Overview(book.read(tokens=False), declared(settings))))
+    known = guarded(
+        lambda: consult(place, lambda book: Overview(book.read(tokens=False), declared(settings)))
+    )
     tenants = [one.name for one in known.tenants()]
     if not tenant and not tenants:
         return operator, LOCAL

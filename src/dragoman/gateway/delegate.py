@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.gateway.audit import REPLAYED, AuditEntry
 from dragoman.gateway.identity import digest, is_heavy
 from dragoman.gateway.remotes import (
-    INTERRUPTED,
+    ABANDONED,
     SENDING,
     UNKNOWN,
     Delegation,
@@ -43,6 +43,9 @@ MOST_UNDER_WAY, MOST_OF_TENANT = 256, 64
 RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to record an outcome while the store is unavailable; the last one repeats."""
 
+LOOK_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Waits between looks at what another server is sending; the last one repeats."""
+
 NO_TASK = "No task id came back, so the remote agent cannot be asked; the outcome stays as it is recorded"
 
 
@@ -71,7 +74,7 @@ class Sender(Protocol):
     """Speaks to remote agents (see `outbound.delegation`)."""
 
     async def send(self, remote: Remote, delegation_id: str, message: Message, *, at_once: bool) -> Outcome:
-        """Send a message, once, and return what became of it, whatever that is."""
+        """Send a message, once, and return what became of it, whatever that is, well within `remotes.LONGEST_MS`."""
         ...
 
     async def ask(self, remote: Remote, task_id: str) -> Outcome:
@@ -85,7 +88,10 @@ class Sender(Protocol):
 
 
 class Delegations:
-    """What is delegated, and what became of it. To be used on the serving loop of the one server of a store."""
+    """What is delegated, and what became of it. To be used on the serving loop, by one object of each server.
+
+    Of the servers that share a store the one that records a delegation sends it; whoever else is asked for it waits.
+    """
 
     def __init__(self, store: RemoteStore, sender: Sender) -> None:
         self._store = store
@@ -95,7 +101,7 @@ class Delegations:
         self._closed = False
 
     async def start(self) -> None:
-        """Have what an earlier server was sending when it ended be `UNKNOWN`."""
+        """Have what a server was sending when it ended be `UNKNOWN`."""
         await self._store.abandon_delegations()
 
     async def close(self, seconds: float) -> None:
@@ -213,23 +219,42 @@ class Delegations:
             raise MessageIdConflict(
                 [FieldViolation("taskId", "was used before, for another message or another agent")]
             )
-        if known.outcome.status == SENDING:
-            # Nobody but this would send it, so nobody does.
-            known = await self._settle(known, Outcome(status=UNKNOWN, error=INTERRUPTED), None)
+        known = await self._told_by_others(known)
         await self._note(errand.audit, known)
         return known, True
+
+    async def _told_by_others(self, known: Delegation) -> Delegation:
+        """Return a delegation that this server does not send as soon as no other one sends it any more.
+
+        That is bounded: by the life of the other server, and by `remotes.LONGEST_MS`.
+        """
+        for look in itertools.count():
+            if known.outcome.status == SENDING:
+                known = await self._store.abandon_delegation(known)
+            if known.outcome.status != SENDING:
+                return known
+            if self._closed:
+                raise Unavailable("The server is stopping; another one is sending it. Ask that one")
+            await asyncio.sleep(LOOK_SECONDS[min(look, len(LOOK_SECONDS) - 1)])
+        raise AssertionError("unreachable")
 
     async def _as_it_stands(self, found: Delegation) -> Delegation:
         key = (found.tenant, found.principal, found.task_id)
         if found.outcome.status != SENDING or key in self._under_way:
             return found
-        return await self._settle(found, Outcome(status=UNKNOWN, error=INTERRUPTED), None)
+        return await self._store.abandon_delegation(found)
 
     async def _settle(self, delegation: Delegation, outcome: Outcome, audit: AuditEntry | None) -> Delegation:
-        """Record an outcome, again and again while the store cannot: what came back is known nowhere else."""
+        """Record an outcome, again and again while the store cannot: what came back is known nowhere else.
+
+        Also where another server has taken this one for dead meanwhile, and said that nobody knows.
+        """
         for attempt in itertools.count():
             try:
-                return await self._store.settle_delegation(delegation, outcome, audit=audit)
+                settled = await self._store.settle_delegation(delegation, outcome, audit=audit)
+                if settled.outcome != ABANDONED or outcome.status == UNKNOWN:
+                    return settled
+                delegation = settled
             except Unavailable:
                 await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
         raise AssertionError("unreachable")

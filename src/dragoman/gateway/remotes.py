@@ -20,6 +20,10 @@ SENDING, FAILED, UNKNOWN = "sending", "failed", "unknown"
 INTERRUPTED = "the server stopped, or could not write, while it was under way"
 """What is said of a delegation that nobody sends any more and nobody has told the end of."""
 
+LONGEST_MS = 60_000
+"""No delegation is sent for so many milliseconds (see `Sender.send`): nobody sends one any more that is under way for
+longer, though its server may live."""
+
 REMOTE_AGENTS, PUSH_CONFIGS = "remote agents", "push notification configurations"
 """Owners of sealed secrets."""
 
@@ -79,6 +83,10 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remote_task_id: str = ""
     code: int | None = None
     error: str = ""
+
+
+ABANDONED = Outcome(status=UNKNOWN, error=INTERRUPTED)
+"""What becomes of a delegation that nobody sends any more."""
 
 
 class Delegation(Struct, frozen=True, kw_only=True):
@@ -207,8 +215,19 @@ class RemoteStore(Protocol):
         """Return the delegation for which a principal has used a task id, if there is one."""
         ...
 
+    async def abandon_delegation(self, delegation: Delegation) -> Delegation:
+        """Have one that is under way be `UNKNOWN` if nobody is sending it any more, and return it as it is then.
+
+        This server is not sending it: that is for the caller to know. Another one may be: as long as that one lives,
+        and `LONGEST_MS` are not over, it stays as it is.
+        """
+        ...
+
     async def abandon_delegations(self) -> int:
-        """Have all that are under way be `UNKNOWN`, because nobody is sending them any more; return how many."""
+        """Have all that are under way and that nobody is sending any more be `UNKNOWN`; return how many.
+
+        As `abandon_delegation`: what another server is sending that lives stays as it is.
+        """
         ...
 
     async def seals(self) -> Sequence[Seal]:

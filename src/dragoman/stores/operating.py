@@ -8,6 +8,7 @@ from msgspec import Struct
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.hooks import Hook, HookState
 from dragoman.gateway.ports import Purged
+from dragoman.gateway.remotes import Remote, Seal
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 
 
@@ -98,6 +99,30 @@ class StoreOperator(Protocol):
 
     def redeliver(self, hook: Hook, audit: AuditEntry | None = None) -> bool:
         """Have a configuration that was given up tried again; false if there is none such."""
+        ...
+
+    def remotes(self, tenant: str, after: str, limit: int) -> Sequence[Remote]:
+        """Return registrations of a tenant, oldest first, after the one with the id `after`."""
+        ...
+
+    def seals(self) -> Sequence[Seal]:
+        """See `RemoteStore.seals`."""
+        ...
+
+    def add_remote(self, remote: Remote, audit: AuditEntry | None = None) -> Remote:
+        """Keep a registration, and return it as it is kept.
+
+        Raises:
+            QuotaExceeded.
+        """
+        ...
+
+    def remove_remote(self, remote: Remote, audit: AuditEntry | None = None) -> None:
+        """Remove a registration.
+
+        Raises:
+            RemoteNotFound.
+        """
         ...
 
     def close(self) -> None:

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.hooks import Hook, HookState
 from dragoman.gateway.ports import Purged
+from dragoman.gateway.remotes import Remote, Seal
 from dragoman.model import Cursor, Filters, Scope, TaskEvent, TaskFold, TaskPage, TaskState
 from dragoman.model.errors import TaskNotFound, Unavailable
 from dragoman.stores.operating import StoreOperator, Wanted
-from dragoman.stores.postgres import commands, hooks, purge, queries
+from dragoman.stores.postgres import commands, hooks, purge, queries, remotes
 from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect
 from dragoman.stores.postgres.migrating import check_current, unreachable
 from dragoman.stores.postgres.replicas import ARE_SERVED, OPERATOR
@@ -111,6 +112,22 @@ class Operator(StoreOperator):
     def redeliver(self, hook: Hook, audit: AuditEntry | None = None) -> bool:
         """See `StoreOperator.redeliver`."""
         return self._write(lambda tx: hooks.redeliver(tx, hook, audit))
+
+    def remotes(self, tenant: str, after: str, limit: int) -> Sequence[Remote]:
+        """See `StoreOperator.remotes`."""
+        return self._run(lambda db: remotes.page(db, tenant, after, limit))
+
+    def seals(self) -> Sequence[Seal]:
+        """See `StoreOperator.seals`."""
+        return self._run(remotes.seals)
+
+    def add_remote(self, remote: Remote, audit: AuditEntry | None = None) -> Remote:
+        """See `StoreOperator.add_remote`."""
+        return self._write(lambda tx: remotes.add(tx, remote, audit))
+
+    def remove_remote(self, remote: Remote, audit: AuditEntry | None = None) -> None:
+        """See `StoreOperator.remove_remote`."""
+        self._write(lambda tx: remotes.remove(tx, remote.tenant, remote.id, audit))
 
     def close(self) -> None:
         """See `StoreOperator.close`."""

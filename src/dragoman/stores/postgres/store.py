@@ -58,6 +58,7 @@ from dragoman.stores.postgres.connection import (
 )
 from dragoman.stores.postgres.loop import StoreLoop
 from dragoman.stores.postgres.migrating import check_current, unreachable
+from dragoman.stores.postgres.remote_store import PostgresRemotes
 from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, Replica
 from dragoman.stores.postgres.tenants import in_thread, with_book
 from dragoman.stores.postgres.transaction import Transaction, Work
@@ -86,8 +87,11 @@ T = TypeVar("T")
 CommitListener = Callable[[Commit], None]
 
 
-class PostgresStore:
-    """Implements `TaskStore`, `HookStore`, `TenantStore`, `RunStore` and `Shared` (see `gateway`) on PostgreSQL."""
+class PostgresStore(PostgresRemotes):
+    """Implements `TaskStore`, `HookStore`, `TenantStore`, `RunStore`, `RemoteStore` and `Shared` on PostgreSQL.
+
+    See `gateway`; `RemoteStore` is in `remote_store`.
+    """
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ _HAS_TASKS = (
     " OR (SELECT coalesce(sum(c.n), 0) FROM (SELECT n FROM counter WHERE scope_id = s.id AND context_id = ''"
     " UNION ALL SELECT n FROM counter_step WHERE scope_id = s.id AND context_id = '') c) > 0))"
 )
+_HAS_DELEGATED = "SELECT EXISTS (SELECT 1 FROM delegation WHERE tenant = ? AND (? = '' OR principal = ?))"
 
 
 class _Found(Rows):
@@ -51,7 +52,8 @@ async def with_book(connection: Any, work: Callable[[Book], T]) -> T:
 
     def use(execute: Execute) -> T:
         def has_tasks(tenant: str, principal: str) -> bool:
-            return bool(execute(_HAS_TASKS, (tenant, principal, principal)).fetchone()[0])
+            whose = (tenant, principal, principal)
+            return any(execute(asked, whose).fetchone()[0] for asked in (_HAS_TASKS, _HAS_DELEGATED))
 
         return work(StoreBook(execute, now, has_tasks))
 

@@ -98,34 +98,20 @@ class Operator(StoreOperator):
         return self._write(lambda tx: hooks.redeliver(tx, hook, audit))
 
     def remotes(self, tenant: str, after: str, limit: int) -> Sequence[Remote]:
-        """Return registrations of a tenant, oldest first, after the one with the id `after`.
-
-        Raises:
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.remotes`."""
         check_schema(self._reader, self._path)
         return remotes.page(self._reader, tenant, after, limit)
 
     def seals(self) -> Sequence[Seal]:
-        """See `RemoteStore.seals`."""
+        """See `StoreOperator.seals`."""
         return remotes.seals(self._reader)
 
     def add_remote(self, remote: Remote, audit: AuditEntry | None = None) -> Remote:
-        """Keep a registration, and return it as it is kept.
-
-        Raises:
-            QuotaExceeded, Unavailable.
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.add_remote`."""
         return self._write(lambda tx: remotes.add(tx, remote, audit))
 
     def remove_remote(self, remote: Remote, audit: AuditEntry | None = None) -> None:
-        """Remove a registration.
-
-        Raises:
-            RemoteNotFound, Unavailable.
-            StoreError: the store has another schema.
-        """
+        """See `StoreOperator.remove_remote`."""
         self._write(lambda tx: remotes.remove(tx, remote.tenant, remote.id, audit))
 
     def close(self) -> None:

@@ -2,19 +2,16 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
-from msgspec import Raw, structs
+from msgspec import structs
 
 from dragoman.gateway.audit import AuditEntry
 from dragoman.gateway.remotes import (
-    INTERRUPTED,
-    MOST_REMOTES,
+    ABANDONED,
     PUSH_CONFIGS,
     REMOTE_AGENTS,
     SEAL_BYTES,
     SENDING,
-    UNKNOWN,
     Delegation,
     Outcome,
     Remote,
@@ -23,26 +20,26 @@ from dragoman.gateway.remotes import (
     delegation_path,
     remote_path,
 )
-from dragoman.model.errors import DelegationNotFound, EntryConflict, QuotaExceeded, RemoteNotFound
-from dragoman.model.payload import ABSENT
+from dragoman.model.errors import DelegationNotFound, RemoteNotFound
+from dragoman.stores.remotes import (
+    DELEGATION,
+    REMOTE,
+    as_changed,
+    check_room,
+    delegation_from_row,
+    remote_from_row,
+)
 from dragoman.stores.sqlite.writer import Transaction
 
-_REMOTE = "SELECT id, tenant, name, endpoint_url, origin, sealed, created_at FROM remote_agent"
-_DELEGATION = (
-    "SELECT id, tenant, principal, task_id, remote_id, origin, digest, status, result, remote_task_id, code, error,"
-    " created_at, changed_at FROM delegation"
-)
+_REMOTE = f"SELECT {REMOTE} FROM remote_agent"
+_DELEGATION = f"SELECT {DELEGATION} FROM delegation"
 Source = sqlite3.Connection | Transaction
 
 
 def add(tx: Transaction, remote: Remote, audit: AuditEntry | None) -> Remote:
     """See `RemoteStore.add_remote`."""
     there = tx.execute("SELECT count(*) FROM remote_agent WHERE tenant = ?", (remote.tenant,)).fetchone()[0]
-    if there >= MOST_REMOTES:
-        raise QuotaExceeded(
-            f"The tenant has {MOST_REMOTES} remote agents, as many as it may; remove one first",
-            metadata={"limit": "remotes"},
-        )
+    check_room(there)
     kept = structs.replace(remote, created_at=tx.now)
     tx.execute("INSERT INTO remote_agent VALUES (?, ?, ?, ?, ?, ?, ?)", structs.astuple(kept))
     tx.note(audit, remote_path(remote.id))
@@ -54,7 +51,7 @@ def find(db: Source, tenant: str, remote_id: str) -> Remote:
     row = db.execute(f"{_REMOTE} WHERE id = ? AND tenant = ?", (remote_id, tenant)).fetchone()
     if row is None:
         raise RemoteNotFound(remote_id)
-    return _remote(row)
+    return remote_from_row(row)
 
 
 def page(db: Source, tenant: str, after: str, limit: int) -> Sequence[Remote]:
@@ -62,33 +59,20 @@ def page(db: Source, tenant: str, after: str, limit: int) -> Sequence[Remote]:
     found = db.execute(
         f"{_REMOTE} WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", (tenant, after, limit)
     ).fetchall()
-    return [_remote(row) for row in found]
+    return [remote_from_row(row) for row in found]
 
 
 def named(db: Source, tenant: str, name: str) -> Sequence[Remote]:
     """See `RemoteStore.remotes_named`."""
     found = db.execute(f"{_REMOTE} WHERE tenant = ? AND name = ? ORDER BY id LIMIT 2", (tenant, name))
-    return [_remote(row) for row in found.fetchall()]
+    return [remote_from_row(row) for row in found.fetchall()]
 
 
 def change(
     tx: Transaction, tenant: str, remote_id: str, asked: RemoteChange, audit: AuditEntry | None
 ) -> Remote:
     """See `RemoteStore.change_remote`."""
-    old = find(tx, tenant, remote_id)
-    origin = old.origin if asked.origin is None else asked.origin
-    if asked.sealed and asked.sealed_for != origin:
-        raise EntryConflict("The endpoint was changed meanwhile; look at it, and then set the token again")
-    sealed = asked.sealed
-    if sealed is None:
-        sealed = old.sealed if origin == old.origin else b""
-    new = structs.replace(
-        old,
-        name=old.name if asked.name is None else asked.name,
-        endpoint_url=old.endpoint_url if asked.endpoint_url is None else asked.endpoint_url,
-        origin=origin,
-        sealed=sealed,
-    )
+    new = as_changed(find(tx, tenant, remote_id), asked)
     tx.execute(
         "UPDATE remote_agent SET name = ?, endpoint_url = ?, origin = ?, sealed = ? WHERE id = ?",
         (new.name, new.endpoint_url, new.origin, new.sealed, remote_id),
@@ -153,7 +137,7 @@ def find_delegation(db: Source, tenant: str, principal: str, delegation_id: str)
     ).fetchone()
     if row is None:
         raise DelegationNotFound(delegation_id)
-    return _delegation(row)
+    return delegation_from_row(row)
 
 
 def known_as(db: Source, tenant: str, principal: str, task_id: str) -> Delegation | None:
@@ -161,7 +145,7 @@ def known_as(db: Source, tenant: str, principal: str, task_id: str) -> Delegatio
     row = db.execute(
         f"{_DELEGATION} WHERE tenant = ? AND principal = ? AND task_id = ?", (tenant, principal, task_id)
     ).fetchone()
-    return None if row is None else _delegation(row)
+    return None if row is None else delegation_from_row(row)
 
 
 def under_way(db: Source) -> int:
@@ -174,7 +158,7 @@ def abandon(tx: Transaction) -> int:
     """See `RemoteStore.abandon_delegations`."""
     changed: int = tx.execute(
         f"UPDATE delegation SET status = ?, error = ?, changed_at = ? WHERE status = '{SENDING}'",
-        (UNKNOWN, INTERRUPTED, tx.now),
+        (ABANDONED.status, ABANDONED.error, tx.now),
     ).rowcount
     return changed
 
@@ -192,39 +176,3 @@ def seals(db: Source) -> Sequence[Seal]:
 
 def _columns(outcome: Outcome) -> tuple[str, bytes, str, int | None, str]:
     return outcome.status, bytes(outcome.result), outcome.remote_task_id, outcome.code, outcome.error
-
-
-def _remote(row: Sequence[Any]) -> Remote:
-    remote_id, tenant, name, endpoint_url, origin, sealed, created_at = row
-    return Remote(
-        id=remote_id,
-        tenant=tenant,
-        name=name,
-        endpoint_url=endpoint_url,
-        origin=origin,
-        sealed=sealed,
-        created_at=created_at,
-    )
-
-
-def _delegation(row: Sequence[Any]) -> Delegation:
-    delegation_id, tenant, principal, task_id, remote_id, origin, digest, *rest = row
-    status, result, remote_task_id, code, error, created_at, changed_at = rest
-    return Delegation(
-        id=delegation_id,
-        tenant=tenant,
-        principal=principal,
-        task_id=task_id,
-        remote_id=remote_id,
-        origin=origin,
-        digest=digest,
-        outcome=Outcome(
-            status=status,
-            result=Raw(result) if result else ABSENT,
-            remote_task_id=remote_task_id,
-            code=code,
-            error=error,
-        ),
-        created_at=created_at,
-        changed_at=changed_at,
-    )

@@ -24,7 +24,7 @@ from dragoman.gateway.ports import (
     LostRun,
     Purged,
 )
-from dragoman.gateway.remotes import Delegation, Outcome, Remote, RemoteChange, Seal
+from dragoman.gateway.remotes import ABANDONED, Delegation, Outcome, Remote, RemoteChange, Seal
 from dragoman.gateway.tenants import Book, Kept
 from dragoman.model import (
     Approval,
@@ -448,6 +448,10 @@ class SqliteStore:
             return 0
         number: int = await self._writer.run(remotes.abandon)
         return number
+
+    async def abandon_delegation(self, delegation: Delegation) -> Delegation:
+        """See `RemoteStore.abandon_delegation`: no other server has the file."""
+        return await self.settle_delegation(delegation, ABANDONED)
 
     async def seals(self) -> Sequence[Seal]:
         """See `RemoteStore.seals`."""
