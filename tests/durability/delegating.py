@@ -1,9 +1,8 @@
 """What the tests of delegations share: a server that may reach loopback, and a remote agent that does as it is told."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
+from tests.harness import stores
 from tests.harness.rogue import Rogue
 from tests.harness.server import ServerProcess
 from tests.harness.wire import Reply, call
@@ -31,5 +30,5 @@ def delegate(server: ServerProcess, agent: str, task_id: str = "t-1") -> Reply:
 
 
 def statuses(server: ServerProcess) -> list[str]:
-    with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10)) as store:
-        return [status for (status,) in store.execute("SELECT status FROM delegation ORDER BY id")]
+    rows = stores.query(server.data, "SELECT status FROM delegation ORDER BY id")
+    return [status for (status,) in rows]

@@ -1,11 +1,10 @@
 """`run.call` through crashes: one send for each point of a handler, and never a guess about what came of it."""
 
 import json
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 from tests.durability.delegating import SECRET, register
+from tests.harness import stores
 from tests.harness.polling import until
 from tests.harness.rogue import HANG, Rogue, reply, task
 from tests.harness.server import ServerProcess
@@ -131,8 +130,7 @@ def test_a_call_that_was_answered_is_not_made_again_in_a_later_attempt(
     found = send(delegating, "caller", "2 Hello", wait=False)
 
     def is_called() -> bool:
-        with closing(sqlite3.connect(delegating.data / "dragoman.db", timeout=10)) as store:
-            return bool(store.execute("SELECT count(*) FROM journal WHERE kind = 'call'").fetchone()[0])
+        return bool(stores.query(delegating.data, "SELECT 1 FROM journal WHERE kind = 'call'"))
 
     until(is_called, what="the call is in the journal")
     delegating.kill()
