@@ -99,6 +99,8 @@ def test_a_rotation_says_until_when_the_older_keys_sign(place: Place) -> None:
         (("rotate", "--overlap", "soon"), 2, '--overlap = "soon" is no duration'),
         (("rotate", "--alg", "HS256"), 2, '--alg = "HS256" is none of ES256, EdDSA'),
         (("retire", "nobody"), 1, "there is no key nobody in"),
+        (("retire", "-1begins-as-an-option"), 1, "there is no key -1begins-as-an-option in"),
+        (("retire", "--as-a-long-one"), 1, "there is no key --as-a-long-one in"),
         (("sign", "/no/such/card.json"), 1, "/no/such/card.json: No such file or directory"),
     ],
 )
