@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +130,8 @@ class ClientEnvironment:
         content = script.read_bytes()
         copy = self.root / f"{script.stem}-{hashlib.sha256(content).hexdigest()[:12]}.mjs"
         if not copy.is_file():
-            draft = copy.with_suffix(f".{os.getpid()}")
+            # Several at once, in processes and in threads, may be the first.
+            draft = copy.with_suffix(f".{uuid.uuid4().hex}")
             draft.write_bytes(content)
             draft.replace(copy)
         return copy
