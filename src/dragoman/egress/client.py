@@ -41,28 +41,27 @@ class NotSent(EgressFailed):
     """Nothing of a request went out: there was no connection to send it on."""
 
 
-class Incoming(Struct, frozen=True):
+class Head(Struct, frozen=True):
+    """What comes before the body of a reply."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+
+    def header(self, name: bytes) -> bytes:
+        """Return the first header of a name in lower case; empty if there is none."""
+        return next((value for key, value in self.headers if key.lower() == name), b"")
+
+
+class Incoming(Head, frozen=True):
     """A reply whose body is still to come: in pieces, as they arrive. Reading them raises EgressFailed."""
 
-    status: int
-    headers: Sequence[tuple[bytes, bytes]]
     pieces: AsyncIterator[bytes]
 
-    def header(self, name: bytes) -> bytes:
-        """Return the first header of a name in lower case; empty if there is none."""
-        return next((value for key, value in self.headers if key.lower() == name), b"")
 
-
-class Received(Struct, frozen=True):
+class Received(Head, frozen=True):
     """A reply. `body` is empty where it was not asked for."""
 
-    status: int
-    headers: Sequence[tuple[bytes, bytes]]
     body: bytes = b""
-
-    def header(self, name: bytes) -> bytes:
-        """Return the first header of a name in lower case; empty if there is none."""
-        return next((value for key, value in self.headers if key.lower() == name), b"")
 
 
 class Egress:
