@@ -7,6 +7,7 @@ the model: a Task, a Message, or what a stream tells of a task.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
@@ -316,6 +317,56 @@ def _jsonrpc_refusal(status: int, body: bytes) -> RemoteRefusalError:
             return told
         return RemoteRefusalError(by_status(status), told.message)
     return RemoteRefusalError(by_status(status), "")
+
+
+# --------------------------------------------------------------------------------------------------------- HTTP+JSON
+
+
+class HttpJsonClient(Struct, frozen=True, kw_only=True):
+    """HTTP+JSON, the same for every version but for names and values.
+
+    `read_answer` reads the answer to a send, `read_task` that to anything else, `event` the data of an event, and
+    `refusal` a status that is no success with its body. `further` are headers of every call, and `extensions` is the
+    name of the one that activates extensions.
+    """
+
+    read_answer: Callable[[Fields], Item]
+    read_task: Callable[[Fields], Item]
+    event: Callable[[bytes], Item]
+    refusal: Callable[[int, bytes], RemoteRefusalError]
+    extensions: str
+    further: tuple[tuple[str, str], ...] = ()
+
+    def call(
+        self,
+        method: str,
+        url: str,
+        body: dict[str, Any] | None = None,
+        *,
+        answers: bool = False,
+        streams: bool = False,
+        extensions: tuple[str, ...] = (),
+    ) -> Call:
+        """Return a call; `answers` if what comes back is the answer to a send."""
+        read = self.read_answer if answers else self.read_task
+        return Call(
+            method=method,
+            url=url,
+            headers=headers(
+                streams=streams,
+                has_body=body is not None,
+                further=(*self.further, *listed(self.extensions, extensions)),
+            ),
+            body=b"" if body is None else _to_json(body),
+            reply=lambda found: reading(read, found),
+            event=self.event,
+            refusal=self.refusal,
+        )
+
+
+def task_path(task_id: str, action: str = "") -> str:
+    """Return where a task is, or what is done with it, below an agent's base."""
+    return f"/tasks/{quote(task_id, safe='')}{action}"
 
 
 def not_one(found: list[str], names: str) -> NoReturn:

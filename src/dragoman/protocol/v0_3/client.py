@@ -7,9 +7,7 @@ servers have it.
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote
 
-import msgspec
 from msgspec import structs
 
 from dragoman.model import Part, RawPart, Role, Task, TaskState, errors
@@ -22,17 +20,18 @@ from dragoman.protocol.client import (
     JSON_RPC,
     Call,
     ClientBinding,
+    HttpJsonClient,
     Item,
     JsonRpcClient,
     Outgoing,
     Place,
     RemoteRefusalError,
     by_status,
-    headers,
     listed,
     not_one,
     object_in,
     reading,
+    task_path,
     text_of,
 )
 from dragoman.protocol.protojson import Fields
@@ -42,8 +41,6 @@ from dragoman.protocol.v0_3.decode_proto import Reader
 from dragoman.protocol.v0_3.encode import RESULTS
 from dragoman.protocol.v0_3.encode_proto import Writer
 from dragoman.protocol.v0_3.errors import TABLE
-
-_to_json = msgspec.json.Encoder().encode
 
 _EXTENSIONS = "X-A2A-Extensions"
 
@@ -183,37 +180,12 @@ def _url(place: Place, path: str) -> str:
     return f"{place.url.rstrip('/')}/v1{path}"
 
 
-def _task_path(task_id: str, action: str = "") -> str:
-    return f"/tasks/{quote(task_id, safe='')}{action}"
-
-
-def _http(
-    method: str,
-    url: str,
-    body: bytes = b"",
-    *,
-    answers: bool = False,
-    streams: bool = False,
-    extensions: tuple[str, ...] = (),
-) -> Call:
-    read = _read_proto if answers else _read_proto_task
-    return Call(
-        method=method,
-        url=url,
-        headers=headers(streams=streams, has_body=bool(body), further=listed(_EXTENSIONS, extensions)),
-        body=body,
-        reply=lambda found: reading(read, found),
-        event=lambda data: reading(_read_proto, data),
-        refusal=_http_refusal,
-    )
-
-
 def _http_send(place: Place, outgoing: Outgoing, path: str, *, streams: bool) -> Call:
     params = {"message": _WRITER.results.message(outgoing.message)}
-    return _http(
+    return _HTTP.call(
         "POST",
         _url(place, path),
-        _to_json(_send_params(outgoing, params, blocking=streams)),
+        _send_params(outgoing, params, blocking=streams),
         answers=True,
         streams=streams,
         extensions=outgoing.extensions,
@@ -247,6 +219,14 @@ def _http_refusal(status: int, body: bytes) -> RemoteRefusalError:
     return RemoteRefusalError(kind or by_status(status, _HTTP_STATUS), message)
 
 
+_HTTP = HttpJsonClient(
+    read_answer=_read_proto,
+    read_task=_read_proto_task,
+    event=lambda data: reading(_read_proto, data),
+    refusal=_http_refusal,
+    extensions=_EXTENSIONS,
+)
+
 CLIENT: Mapping[str, ClientBinding] = MappingProxyType(
     {
         JSON_RPC: ClientBinding(
@@ -259,15 +239,15 @@ CLIENT: Mapping[str, ClientBinding] = MappingProxyType(
         HTTP_JSON: ClientBinding(
             send=lambda place, outgoing: _http_send(place, outgoing, "/message:send", streams=False),
             stream=lambda place, outgoing: _http_send(place, outgoing, "/message:stream", streams=True),
-            get=lambda place, task_id, history: _http(
-                "GET", f"{_url(place, _task_path(task_id))}?historyLength={history}"
+            get=lambda place, task_id, history: _HTTP.call(
+                "GET", f"{_url(place, task_path(task_id))}?historyLength={history}"
             ),
-            cancel=lambda place, task_id: _http(
-                "POST", _url(place, _task_path(task_id, ":cancel")), _to_json({"name": f"tasks/{task_id}"})
+            cancel=lambda place, task_id: _HTTP.call(
+                "POST", _url(place, task_path(task_id, ":cancel")), {"name": f"tasks/{task_id}"}
             ),
             # By GET, as the proto of 0.3 and the official Python servers have it.
-            subscribe=lambda place, task_id: _http(
-                "GET", _url(place, _task_path(task_id, ":subscribe")), streams=True
+            subscribe=lambda place, task_id: _HTTP.call(
+                "GET", _url(place, task_path(task_id, ":subscribe")), streams=True
             ),
             # Whether the bytes of a file are base64 of base64 depends on who wrote the other side.
             last_resort=True,

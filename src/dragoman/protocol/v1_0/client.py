@@ -5,8 +5,6 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from dragoman.model import Role, Task, TaskState
 from dragoman.model.operation import Operation
 from dragoman.model.payload import ABSENT
@@ -16,26 +14,25 @@ from dragoman.protocol.client import (
     JSON_RPC,
     Call,
     ClientBinding,
+    HttpJsonClient,
     Item,
     JsonRpcClient,
     Outgoing,
     Place,
     RemoteRefusalError,
     by_status,
-    headers,
     listed,
     named_reason,
     not_one,
     object_in,
     reading,
+    task_path,
     text_of,
 )
 from dragoman.protocol.protojson import Fields
 from dragoman.protocol.replies import Heard, Replies
 from dragoman.protocol.v1_0.decode import STATE_NAMES, read_part
 from dragoman.protocol.v1_0.encode import RESULTS
-
-_to_json = msgspec.json.Encoder().encode
 
 _VERSION = (("A2A-Version", "1.0"),)
 _EXTENSIONS = "A2A-Extensions"
@@ -132,38 +129,11 @@ def _url(place: Place, path: str) -> str:
     return place.url.rstrip("/") + tenant + path
 
 
-def _task_path(task_id: str, action: str = "") -> str:
-    return f"/tasks/{quote(task_id, safe='')}{action}"
-
-
-def _http(
-    method: str,
-    url: str,
-    body: bytes = b"",
-    *,
-    answers: bool = False,
-    streams: bool = False,
-    extensions: tuple[str, ...] = (),
-) -> Call:
-    read = _read_item if answers else _read_task
-    return Call(
-        method=method,
-        url=url,
-        headers=headers(
-            streams=streams, has_body=bool(body), further=(*_VERSION, *listed(_EXTENSIONS, extensions))
-        ),
-        body=body,
-        reply=lambda found: reading(read, found),
-        event=_http_event,
-        refusal=_http_refusal,
-    )
-
-
 def _http_send(place: Place, outgoing: Outgoing, path: str, *, streams: bool) -> Call:
-    return _http(
+    return _HTTP.call(
         "POST",
         _url(place, path),
-        _to_json(_send_request(place, outgoing, at_once=not streams)),
+        _send_request(place, outgoing, at_once=not streams),
         answers=True,
         streams=streams,
         extensions=outgoing.extensions,
@@ -195,6 +165,15 @@ def _status_error(error: Mapping[str, Any], status: int) -> RemoteRefusalError:
     return RemoteRefusalError(kind or by_status(status), text_of(error.get("message")))
 
 
+_HTTP = HttpJsonClient(
+    read_answer=_read_item,
+    read_task=_read_task,
+    event=_http_event,
+    refusal=_http_refusal,
+    extensions=_EXTENSIONS,
+    further=_VERSION,
+)
+
 CLIENT: Mapping[str, ClientBinding] = MappingProxyType(
     {
         JSON_RPC: ClientBinding(
@@ -209,14 +188,14 @@ CLIENT: Mapping[str, ClientBinding] = MappingProxyType(
         HTTP_JSON: ClientBinding(
             send=lambda place, outgoing: _http_send(place, outgoing, "/message:send", streams=False),
             stream=lambda place, outgoing: _http_send(place, outgoing, "/message:stream", streams=True),
-            get=lambda place, task_id, history: _http(
-                "GET", f"{_url(place, _task_path(task_id))}?historyLength={history}"
+            get=lambda place, task_id, history: _HTTP.call(
+                "GET", f"{_url(place, task_path(task_id))}?historyLength={history}"
             ),
-            cancel=lambda place, task_id: _http(
-                "POST", _url(place, _task_path(task_id, ":cancel")), _to_json(_tenant(place))
+            cancel=lambda place, task_id: _HTTP.call(
+                "POST", _url(place, task_path(task_id, ":cancel")), _tenant(place)
             ),
-            subscribe=lambda place, task_id: _http(
-                "POST", _url(place, _task_path(task_id, ":subscribe")), streams=True
+            subscribe=lambda place, task_id: _HTTP.call(
+                "POST", _url(place, task_path(task_id, ":subscribe")), streams=True
             ),
         ),
     }
