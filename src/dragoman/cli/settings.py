@@ -4,7 +4,7 @@ import os
 import sys
 import tomllib
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -41,6 +41,19 @@ def load_config(path: Path | None) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: not TOML: {error}") from error
     return read_config(document, os.environ, str(file))
+
+
+def open_operator(data: Path, config: Path | None) -> Any:
+    """Return what an operator works on the store with; ends the command if it cannot be had."""
+    from dragoman.storage import operator_of, place_of
+    from dragoman.stores.errors import StoreError
+
+    try:
+        return operator_of(place_of(load_config(config), data))
+    except ConfigError as error:
+        refuse(error)
+    except StoreError as error:
+        refuse(error, 1)
 
 
 def refuse(message: object, code: int = 2) -> NoReturn:

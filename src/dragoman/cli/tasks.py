@@ -12,7 +12,7 @@ from dragoman.cli.settings import (
     ConfigOption,
     DataOption,
     JsonOption,
-    load_config,
+    open_operator,
     refuse,
 )
 
@@ -42,7 +42,7 @@ def list_tasks(
     from dragoman.protocol.protojson import timestamp_text
 
     wanted = None if state is None else _state(state)
-    operator = _open(data, config)
+    operator = open_operator(data, config)
     found = guarded(
         lambda: [
             (task, scope)
@@ -84,7 +84,7 @@ def show_task(
     from dragoman.model.errors import DragomanError
     from dragoman.protocol.protojson import timestamp_text
 
-    operator = _open(data, config)
+    operator = open_operator(data, config)
     scope, fold = _find(operator, task_id, hidden=True)
     try:
         events = operator.events(task_id)
@@ -126,7 +126,7 @@ def cancel_task(
     from dragoman.model.errors import DragomanError
     from dragoman.stores.errors import StoreError
 
-    operator = _open(data, config)
+    operator = open_operator(data, config)
     scope, _ = _find(operator, task_id)
     try:
         operator.cancel(scope, task_id, done_here("CancelTask"))
@@ -164,20 +164,7 @@ def purge_tasks(
     from dragoman.cli.purge import Purge
 
     purge = Purge(ids or [], older_than, [_state(name) for name in state or []], agent)
-    purge.carry_out(_open(data, config), dry_run=dry_run, yes=yes, as_json=as_json)
-
-
-def _open(data: Path, config: Path | None) -> Any:
-    from dragoman.storage import operator_of, place_of
-    from dragoman.stores.errors import StoreError
-    from dragoman.tables import ConfigError
-
-    try:
-        return operator_of(place_of(load_config(config), data))
-    except ConfigError as error:
-        refuse(error)
-    except StoreError as error:
-        refuse(error, 1)
+    purge.carry_out(open_operator(data, config), dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _find(operator: Any, task_id: str, *, hidden: bool = False) -> Any:

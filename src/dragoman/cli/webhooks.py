@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.output import print_table, tame
-from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, JsonOption, load_config, refuse
+from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, JsonOption, open_operator, refuse
 
 app = typer.Typer(
     help="List push notification configurations, and redeliver what was given up (for operators).",
@@ -37,7 +37,7 @@ def list_webhooks(
     from dragoman.cli.administering import guarded
     from dragoman.protocol.protojson import timestamp_text
 
-    wanted, operator = _state(state), _open(data, config)
+    wanted, operator = _state(state), open_operator(data, config)
     rows = [
         {
             "task": hook.task_id,
@@ -78,7 +78,7 @@ def redeliver(
 
     if everything == bool(task):
         refuse("name a task, or say --all; `dragoman webhooks list --state dead` shows what was given up")
-    operator = _open(data, config)
+    operator = open_operator(data, config)
     dead = [
         hook
         for hook in guarded(lambda: list(_hooks(operator, HookState.DEAD, task)))
@@ -105,19 +105,6 @@ def _origin(url: str) -> str:
     from dragoman.egress.policy import origin_of
 
     return str(origin_of(url))
-
-
-def _open(data: Path, config: Path | None) -> Any:
-    from dragoman.storage import operator_of, place_of
-    from dragoman.stores.errors import StoreError
-    from dragoman.tables import ConfigError
-
-    try:
-        return operator_of(place_of(load_config(config), data))
-    except ConfigError as error:
-        refuse(error)
-    except StoreError as error:
-        refuse(error, 1)
 
 
 def _state(name: str | None) -> Any:
