@@ -6,20 +6,17 @@ from urllib.parse import unquote
 
 import msgspec
 
-from dragoman.bindings.auditing import entry_of
 from dragoman.bindings.bounds import task_within
 from dragoman.bindings.directory import HostedGate, ServedAgent
+from dragoman.bindings.entering import enter, noted
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.gateway import Call
 from dragoman.gateway.access import Access
 from dragoman.gateway.approvals import LONGEST_NOTE, PAGE, Approvals, Resumer
-from dragoman.gateway.audit import AuditEntry
 from dragoman.model import Approval, Principal, Right, Scope, Task
 from dragoman.model.errors import (
     ApprovalNotFound,
-    Forbidden,
     InvalidParams,
-    MethodNotAllowed,
     TaskNotFound,
 )
 from dragoman.model.payload import is_present
@@ -103,7 +100,7 @@ class ApprovalSurface:
             approved=decision == "approve",
             note=note,
             shown=shown,
-            audit=self._audit(exchange),
+            audit=noted(self._gate, exchange),
         )
         exchange.task_id = approval.task_id
         return _reply(_shown(approval))
@@ -131,7 +128,7 @@ class ApprovalSurface:
                 settings=agent.settings,
                 policy=agent.policy,
                 access=Access(self._gate, principal, agent.workspace),
-                audit=self._audit(exchange),
+                audit=noted(self._gate, exchange),
             )
             try:
                 return agent, await self._resumer.resume(call, task_id, text, message_id)
@@ -142,21 +139,7 @@ class ApprovalSurface:
     async def _enter(
         self, exchange: Exchange, route: str, operation: str, methods: tuple[str, ...], right: Right
     ) -> Principal:
-        request = exchange.request
-        exchange.route, exchange.operation = route, operation
-        principal = await self._gate.identify(request.headers.all(b"authorization"), request.address)
-        exchange.principal = principal
-        if right not in principal.rights:
-            raise Forbidden(right)
-        excess = self._gate.draw(principal)
-        if excess is not None:
-            raise excess
-        if request.method not in methods:
-            raise MethodNotAllowed(request.method, methods)
-        return principal
-
-    def _audit(self, exchange: Exchange) -> AuditEntry | None:
-        return None if self._gate.is_open else entry_of(exchange)
+        return await enter(self._gate, exchange, route, operation, methods, right)
 
     def _may_see(self, principal: Principal, approval: Approval) -> bool:
         """Tell whether a principal may see, and decide, an approval of its tenant."""

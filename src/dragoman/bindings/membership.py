@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.bindings.auditing import entry_of
 from dragoman.bindings.directory import HostedGate
+from dragoman.bindings.entering import enter, noted
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.gateway.audit import AuditEntry
 from dragoman.model import Principal, Right
-from dragoman.model.errors import Forbidden, InvalidParams, MethodNotAllowed, MethodNotFound
+from dragoman.model.errors import InvalidParams, MethodNotFound
 from dragoman.protocol import media
 from dragoman.protocol.protojson import Fields, kind_of, parse
 
@@ -34,20 +34,12 @@ class Membership:
             MethodNotFound: its tenant does not have this at all.
             MethodNotAllowed: the path has no such method.
         """
-        request = exchange.request
-        exchange.route, exchange.operation = route, operation
-        principal = await self._gate.identify(request.headers.all(b"authorization"), request.address)
-        exchange.principal = principal
-        if Right.DELEGATE not in principal.rights:
-            raise Forbidden(Right.DELEGATE)
-        if not self.is_member(principal.tenant):
-            raise MethodNotFound("There is no such path here; agents are below /agents/{id}")
-        excess = self._gate.draw(principal)
-        if excess is not None:
-            raise excess
-        if request.method not in methods:
-            raise MethodNotAllowed(request.method, methods)
-        return principal
+
+        def belongs(principal: Principal) -> None:
+            if not self.is_member(principal.tenant):
+                raise MethodNotFound("There is no such path here; agents are below /agents/{id}")
+
+        return await enter(self._gate, exchange, route, operation, methods, Right.DELEGATE, belongs)
 
     def is_member(self, tenant: str) -> bool:
         """Tell whether a tenant may have remote agents, now."""
@@ -55,7 +47,7 @@ class Membership:
 
     def audit(self, exchange: Exchange) -> AuditEntry | None:
         """Return what to note of a request, if anything."""
-        return None if self._gate.is_open else entry_of(exchange)
+        return noted(self._gate, exchange)
 
 
 async def read_object(exchange: Exchange, known: Collection[str], limit: int | None = None) -> Fields:
