@@ -160,7 +160,7 @@ class Pipeline:
         if member is not None:
             return member
         if self._hosted is not None and path.startswith(HOSTED):
-            self._check_host(exchange)
+            # It is below _MEMBERS, where the host was looked at.
             asked = await self._hosted.serve(exchange)
             return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
         if not path.startswith(_AGENTS):
