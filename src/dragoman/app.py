@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-import uvloop
-
 from dragoman.admin import shapes
 from dragoman.admin.surface import AdminSurface
 from dragoman.agents import Agent
@@ -23,15 +21,15 @@ from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.hosts import KnownHosts
 from dragoman.bindings.pipeline import Pipeline
-from dragoman.callers import declared, registry_of, verifier_of, without_tenant
+from dragoman.callers import declared, gate_of, verifier_of, without_tenant
 from dragoman.cards.keyfile import NAME as KEY_FILE
 from dragoman.cards.keyfile import KeyFile
 from dragoman.cards.keys import KeysError
 from dragoman.cards.rotation import KeyKeeper
 from dragoman.config import Config, Server, host_and_port
 from dragoman.conformance import Conformance
-from dragoman.delegating import delegation_parts
-from dragoman.engines import EmbeddedEngine
+from dragoman.delegating import calling_parts, delegation_surfaces
+from dragoman.executing import placing_of, serving_engine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.audit import AuditEntry
@@ -39,7 +37,7 @@ from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
-from dragoman.identity import Failures, Gate, Keeper, Verifier
+from dragoman.identity import Keeper
 from dragoman.model import Received, Resumed, Scope, TaskState, Used
 from dragoman.model.errors import Unavailable
 from dragoman.presenting import Presenter
@@ -54,9 +52,6 @@ from dragoman.tables import ConfigError, seconds
 from dragoman.telemetry.audit import AuditTrail
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
-
-FAILURES_PER_SECOND = 0.2
-"""Credentials that are not good, by address: so many a second in the long run."""
 
 
 def signing_keys(config: Config, data: Path) -> KeyFile:
@@ -138,10 +133,10 @@ class Service:
         versions = load_versions()
         everyone = (*agents, *beside)
         self._verifier = verifier_of(config.auth.oidc) if config.auth.oidc is not None else None
-        self.gate = gate = _gate(config, self._verifier)
+        self.gate = gate = gate_of(config, os.environ, self._verifier)
         there = _keys_there(config, data)
         self._hub = Hub()
-        self._store, self._elsewhere = self._open_store(config, data)
+        self._store, shared = self._open_store(config, data)
         self._signing = there or _first_keys(config, data, self._store)
         hosted = hosted_agents(agents, config)
         presenter = Presenter(config=config, versions=versions, base_url=base_url, conformance=conformance)
@@ -152,17 +147,11 @@ class Service:
         def served_hosted() -> dict[str, ServedAgent]:
             return presenter.hosted(hosted, self._signing.keys)
 
-        self._delegating = delegation_parts(
-            config, data, os.environ, self._store, gate, next(iter(versions.values()))
+        self._calling = calling_parts(config, data, os.environ, self._store, gate)
+        self._engine = serving_engine(
+            config, [*everyone, *hosted.values()], self._store, shared, self._calling.calls
         )
-        self._engine = EmbeddedEngine(
-            [*everyone, *hosted.values()],
-            self._store,
-            max_runs=config.engine.max_runs,
-            sweep=seconds(config.engine.sweep, "engine.sweep"),
-            new_loop=uvloop.new_event_loop,
-            calls=self._delegating.calls,
-        )
+        self._elsewhere = self._following(shared) if shared is not None else None
         self._store.on_commit(self._committed)
         sending = None
         if any(agent.settings.capabilities.push_notifications for agent in everyone):
@@ -187,7 +176,6 @@ class Service:
             self._signing.public(),
         )
         hosted_directory = Directory(served_hosted(), dict(islice(versions.items(), 1)), None)
-        surface = HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None
         runs = {agent.id: agent for agent in (*directory.agents.values(), *hosted_directory.agents.values())}
         approvals = ApprovalSurface(
             Approvals(self._store, {agent_id: agent.settings for agent_id, agent in runs.items()}),
@@ -213,12 +201,12 @@ class Service:
             fixed,
             metrics,
             log,
-            surface,
+            HostedSurface(hosted_directory, gate, fixed) if config.hosted.enabled else None,
             approvals,
             self._admin,
             self._trail,
             KnownHosts(_hosts(config.server)),
-            self._delegating.surfaces,
+            delegation_surfaces(self._calling, gate, directory.newest),
         )
         self.asgi = _asgi(config, pipeline)
 
@@ -244,8 +232,8 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
 
-    def _open_store(self, config: Config, data: Path) -> tuple[ServedStore, Elsewhere | None]:
-        """Return the store, and what follows other servers if they may write to it too."""
+    def _open_store(self, config: Config, data: Path) -> tuple[ServedStore, SharedStore | None]:
+        """Return the store, and once more what it is if other servers may write to it too."""
         lease = seconds(config.engine.lease, "engine.lease")
         place = place_of(config, data)
         if not isinstance(place, Target):
@@ -253,13 +241,18 @@ class Service:
         store: SharedStore = postgres().PostgresStore(
             place,
             lease=lease,
+            placing=placing_of(config),
             on_noticed=self._renew,
             on_elsewhere=self._hear,
             on_hooked=self._rehook,
             on_missed=self._miss,
             on_orphaned=self._take_up,
+            on_offered=self._take_up_offered,
         )
-        return store, Elsewhere(store, self._hub, runs_here=self._runs_here, stopped=self._look_for_stops)
+        return store, store
+
+    def _following(self, shared: SharedStore) -> Elsewhere:
+        return Elsewhere(shared, self._hub, runs_here=self._engine.knows, stopped=self._engine.look_again)
 
     async def start(self) -> None:
         """Let in who may call, start the agents, take up what an earlier server left, and begin to purge.
@@ -267,11 +260,10 @@ class Service:
         Raises:
             ConfigError: the store holds secrets that the vault has no key for.
         """
-        self._delegating.abroad.check(await self._store.seals(), hooks=self._webhooks is not None)
+        await self._calling.start(hooks=self._webhooks is not None)
         if self._verifier is not None:
             self._verifier.start()
         await self._keeper.refresh()
-        await self._delegating.delegations.start()
         await self._engine.start()
         if self._webhooks is not None:
             await self._webhooks.start()
@@ -296,8 +288,7 @@ class Service:
         began, drain = time.monotonic(), 0 if self.lost.is_set() else self._drain
         await self._engine.stop_serving(drain)
         # After the handlers, which may delegate to their end.
-        await self._delegating.delegations.close(max(0.0, drain - (time.monotonic() - began)))
-        await self._delegating.abroad.close()
+        await self._calling.close(max(0.0, drain - (time.monotonic() - began)))
         if self._verifier is not None:
             await self._verifier.close()
         if self._webhooks is not None:
@@ -309,6 +300,8 @@ class Service:
     def _committed(self, commit: Commit) -> None:
         if commit.runs:
             self._engine.dispatch(commit.runs)
+        if commit.offered:
+            self._engine.leave(commit.offered)
         for event in commit.events:
             if not isinstance(event.change, Received | Resumed | Used):
                 self._engine.settle(event.task_id)
@@ -336,6 +329,7 @@ class Service:
     def _miss(self) -> None:
         if self._elsewhere is not None:
             self._elsewhere.miss()
+        self._engine.offered()
         if self._webhooks is not None:
             self._webhooks.look_again()
         self._renew()
@@ -343,16 +337,13 @@ class Service:
     def _renew(self) -> None:
         self._keeper.look_again()
 
-    def _runs_here(self, task_id: str) -> bool:
-        return self._engine.knows(task_id)
-
-    def _look_for_stops(self) -> None:
-        self._engine.look_again()
-
     def _take_up(self) -> None:
         self._engine.sweep_soon()
         if self._webhooks is not None:
             self._webhooks.look_again()
+
+    def _take_up_offered(self) -> None:
+        self._engine.offered()
 
     async def _cancel(self, scope: Scope, task_id: str, entry: AuditEntry) -> None:
         await self._store.cancel(scope, task_id, audit=entry)
@@ -376,7 +367,7 @@ class Service:
         outcomes = self._webhooks.outcomes() if self._webhooks is not None else {}
         for outcome, number in outcomes.items():
             yield "dragoman_webhook_tries", "Push notifications by outcome", {"outcome": outcome}, number
-        for outcome, number in self._delegating.delegations.outcomes().items():
+        for outcome, number in self._calling.delegations.outcomes().items():
             yield (
                 "dragoman_delegations",
                 "Delegations to remote agents by outcome",
@@ -394,15 +385,6 @@ class Service:
         if self._webhooks is not None:
             words = "Push notification configurations that may have something to tell"
             yield "dragoman_webhooks_open", words, {}, self._webhooks.count()
-
-
-def _gate(config: Config, verifier: Verifier | None) -> Gate:
-    return Gate(
-        registry_of(config, os.environ),
-        Failures(config.limits.failed_auth, FAILURES_PER_SECOND),
-        verifier=verifier,
-        allowance=config.limits.allowance,
-    )
 
 
 def _asgi(config: Config, pipeline: Pipeline) -> AsgiApp:

@@ -7,11 +7,14 @@ from pathlib import Path
 from dragoman import __version__
 from dragoman.config import Config, Oidc, TokenRef
 from dragoman.gateway.tenants import Declared, Kind
-from dragoman.identity import Credential, Registry, Verifier, hash_token
+from dragoman.identity import Credential, Failures, Gate, Registry, Verifier, hash_token
 from dragoman.identity.tokens import SHORTEST
 from dragoman.model import Principal
 from dragoman.model.principal import rights_of
 from dragoman.tables import ConfigError, seconds
+
+FAILURES_PER_SECOND = 0.2
+"""Credentials that are not good, by address: so many a second in the long run."""
 
 
 def declared(config: Config) -> Declared:
@@ -56,18 +59,15 @@ def without_tenant(config: Config, tenants: Collection[str]) -> list[str]:
     return found
 
 
-def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
+def registry_of(config: Config, environment: Mapping[str, str] | None) -> Registry:
     """Return who may call by the configuration; tokens are read from where it says they are.
+
+    Without an environment there are none: a process that nobody calls needs no secrets of callers.
 
     Raises:
         ConfigError: a token is missing, too short, or given twice.
     """
-    tokens: dict[bytes, Credential] = {}
-    for place, owner, ref in _references(config):
-        hashed = hash_token(_token(ref, place, environment))
-        if hashed in tokens:
-            raise ConfigError(f"{place}: this token is in the configuration already")
-        tokens[hashed] = Credential(place, Principal(*owner, rights_of(ref.scopes), place))
+    tokens = {} if environment is None else _tokens(config, environment)
     workspaces: dict[tuple[str, str], tuple[str, ...]] = {}
     sources: dict[tuple[str, str], tuple[str, ...]] = {}
     for tenant, table in config.tenants.items():
@@ -76,6 +76,32 @@ def registry_of(config: Config, environment: Mapping[str, str]) -> Registry:
     features = {name: table.features for name, table in config.tenants.items()}
     limits = {name: table.limits.limits() for name, table in config.tenants.items()}
     return Registry(features, tokens, workspaces, sources, limits)
+
+
+def _tokens(config: Config, environment: Mapping[str, str]) -> dict[bytes, Credential]:
+    tokens: dict[bytes, Credential] = {}
+    for place, owner, ref in _references(config):
+        hashed = hash_token(_token(ref, place, environment))
+        if hashed in tokens:
+            raise ConfigError(f"{place}: this token is in the configuration already")
+        tokens[hashed] = Credential(place, Principal(*owner, rights_of(ref.scopes), place))
+    return tokens
+
+
+def gate_of(config: Config, environment: Mapping[str, str] | None, verifier: Verifier | None) -> Gate:
+    """Return what lets callers in by the configuration; `verifier` verifies an issuer's tokens.
+
+    See `registry_of` for `environment`.
+
+    Raises:
+        ConfigError: as `registry_of`.
+    """
+    return Gate(
+        registry_of(config, environment),
+        Failures(config.limits.failed_auth, FAILURES_PER_SECOND),
+        verifier=verifier,
+        allowance=config.limits.allowance,
+    )
 
 
 def unusable_tokens(config: Config, environment: Mapping[str, str]) -> list[str]:

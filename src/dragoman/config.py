@@ -15,13 +15,14 @@ from msgspec import Struct
 
 from dragoman.cards.settings import SigningTable, flaw
 from dragoman.egress.settings import Outbound
+from dragoman.engines.settings import EngineTable, WorkerTable, check_engine
 from dragoman.model.allowance import LARGEST, Allowance, Bound
 from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
 from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
 from dragoman.remote.settings import RemoteTable
-from dragoman.stores.target import url_fault
+from dragoman.stores.target import is_postgres, url_fault
 from dragoman.tables import (
     ConfigError,
     check_names,
@@ -71,15 +72,6 @@ class Store(Struct, frozen=True, forbid_unknown_fields=True):
     url: str = ""
     password_env: str = ""
     password_file: str = ""
-
-
-class Engine(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[engine]`: how runs are executed. `lease` and `sweep` bound how long a lost run lies."""
-
-    kind: str = "embedded"
-    lease: str = "15s"
-    sweep: str = "5s"
-    max_runs: int = 1000
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -272,7 +264,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     server: Server = Server()
     store: Store = Store()
-    engine: Engine = Engine()
+    engine: EngineTable = EngineTable()
+    worker: WorkerTable = WorkerTable()
     limits: Limits = Limits()
     retention: Retention = Retention()
     auth: Auth = Auth()
@@ -292,7 +285,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 _SECTIONS: Mapping[str, type[Struct]] = {
     "server": Server,
     "store": Store,
-    "engine": Engine,
+    "engine": EngineTable,
+    "worker": WorkerTable,
     "limits": Limits,
     "limits.rate": Bound,
     "limits.running": Bound,
@@ -361,15 +355,15 @@ def _age(text: str, key: str, why: str) -> float:
     return age
 
 
-def host_and_port(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`.
+def host_and_port(text: str, key: str = "server.listen") -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, the value of `key`.
 
     Raises:
         ConfigError: it is no such thing.
     """
     form = _LISTEN.fullmatch(text)
     if form is None or int(form[2]) > 65535:
-        raise ConfigError(f'server.listen = "{text}" must be HOST:PORT, such as 127.0.0.1:8080')
+        raise ConfigError(f'{key} = "{text}" must be HOST:PORT, such as 127.0.0.1:8080')
     return form[1].strip("[]"), int(form[2])
 
 
@@ -408,7 +402,7 @@ def _check_tenants(tenants: Any, source: str) -> None:
 def _check_values(config: Config, source: str) -> None:
     try:
         _check_server(config.server)
-        _check_engine(config.engine)
+        _check_engine(config)
         _check_limits(config.limits)
         config.retention.ages()
         config.retention.audit_age()
@@ -454,15 +448,15 @@ def _check_server(server: Server) -> None:
         ) from error
 
 
-def _check_engine(engine: Engine) -> None:
-    if seconds(engine.lease, "engine.lease") <= 0:
-        raise ConfigError('engine.lease must be longer than "0s"')
-    if seconds(engine.sweep, "engine.sweep") <= 0:
-        raise ConfigError('engine.sweep must be longer than "0s"')
-    if engine.max_runs < 1:
-        raise ConfigError("engine.max_runs must be at least 1")
-    if engine.kind != "embedded":
-        raise ConfigError(f'engine.kind = "{engine.kind}" is not in this build; use "embedded"')
+def _check_engine(config: Config) -> None:
+    host_and_port(config.worker.listen, "worker.listen")
+    for key in ("lease", "sweep"):
+        if seconds(getattr(config.engine, key), f"engine.{key}") <= 0:
+            raise ConfigError(f'engine.{key} must be longer than "0s"')
+    try:
+        check_engine(config.engine, shares_store=is_postgres(config.store.url))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check_limits(limits: Limits) -> None:

@@ -128,23 +128,32 @@ class Abroad(Sender, Outside):
         return RemoteAgents(self._egress, lambda: self.vault)
 
 
-class DelegationParts(Struct, frozen=True):
-    """What delegates, for callers and for handlers, and what serves it."""
+class Calling(Struct, frozen=True):
+    """What delegates, for handlers and for callers."""
 
+    store: RemoteStore
     abroad: Abroad
     delegations: Delegations
     calls: Calls
-    surfaces: tuple[RemoteSurface, DelegationSurface]
+
+    async def start(self, *, hooks: bool) -> None:
+        """Make sure that secrets can be opened, those of push notifications only if `hooks`, and begin.
+
+        Raises:
+            ConfigError: the store holds secrets that the vault has no key for.
+        """
+        self.abroad.check(await self.store.seals(), hooks=hooks)
+        await self.delegations.start()
+
+    async def close(self, drain: float) -> None:
+        """Wait for what is under way, up to `drain` seconds, and let go."""
+        await self.delegations.close(drain)
+        await self.abroad.close()
 
 
-def delegation_parts(
-    config: Config,
-    data: Path,
-    environment: Mapping[str, str],
-    store: RemoteStore,
-    gate: HostedGate,
-    newest: ProtocolSpec,
-) -> DelegationParts:
+def calling_parts(
+    config: Config, data: Path, environment: Mapping[str, str], store: RemoteStore, gate: HostedGate
+) -> Calling:
     """Put the parts together, on the serving loop.
 
     Args:
@@ -152,20 +161,26 @@ def delegation_parts(
         data: the data folder.
         environment: where the vault's key may be.
         store: where registrations and delegations are kept.
-        gate: tells who calls.
-        newest: the newest protocol version, which reads messages.
+        gate: knows the tenants.
     """
-    abroad, membership = Abroad(config, data, environment), Membership(gate)
+    abroad = Abroad(config, data, environment)
     delegations = Delegations(store, abroad)
     calls = Calls(
         delegations,
         store,
         asyncio.get_running_loop(),
-        is_member=membership.is_member,
+        is_member=Membership(gate).is_member,
         audited=lambda: not gate.is_open,
     )
-    surfaces = (
-        RemoteSurface(store, membership, abroad),
-        DelegationSurface(delegations, membership, newest),
+    return Calling(store, abroad, delegations, calls)
+
+
+def delegation_surfaces(
+    calling: Calling, gate: HostedGate, newest: ProtocolSpec
+) -> tuple[RemoteSurface, DelegationSurface]:
+    """Return what serves the parts to callers; `newest` is the newest protocol version, which reads messages."""
+    membership = Membership(gate)
+    return (
+        RemoteSurface(calling.store, membership, calling.abroad),
+        DelegationSurface(calling.delegations, membership, newest),
     )
-    return DelegationParts(abroad, delegations, calls, surfaces)

@@ -18,7 +18,7 @@ from dragoman.agents import Agent
 from dragoman.app import Service, check_listen, check_tenants
 from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.callers import exposed_tokens
-from dragoman.config import Config
+from dragoman.config import Config, host_and_port
 from dragoman.conformance import Conformance, conformance_agents
 from dragoman.protocol.hosts import is_loopback
 from dragoman.roster import load_agents
@@ -26,6 +26,7 @@ from dragoman.storage import not_shared, place_of
 from dragoman.stores.errors import StoreBusy
 from dragoman.tables import ConfigError
 from dragoman.telemetry.logs import LogSink
+from dragoman.worker import Worker
 
 _LOG = logging.getLogger("dragoman.server")
 
@@ -97,6 +98,39 @@ async def serve(
         listener.close()
 
 
+async def work(
+    config: Config,
+    files: Sequence[Path],
+    *,
+    conformance: bool,
+    data: Path,
+    started: Callable[[str, Sequence[Agent], str], None],
+) -> int:
+    """Execute runs of a shared store until SIGINT or SIGTERM comes; return the exit code.
+
+    Args:
+        config: the configuration.
+        files: files of agents whose runs are executed, beside those of the configuration.
+        conformance: whether those of the conformance agents are as well.
+        data: the data folder.
+        started: called once runs are executed, with the worker's URL, the agents and where the store is.
+
+    Raises:
+        ConfigError, AgentError, StoreError: it cannot start; the message says why.
+    """
+    host, port = host_and_port(config.worker.listen, "worker.listen")
+    agents = load_agents(config, files)
+    everyone = [*agents, *(conformance_agents(config, agents) if conformance else ())]
+    listener = _listen(host, port)
+    try:
+        worker = Worker(config, everyone, data=data)
+        await worker.start()
+        url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+        return await _run(worker, listener, lambda: started(url, everyone, str(place_of(config, data))))
+    finally:
+        listener.close()
+
+
 async def _when_free(build: Callable[[], Service]) -> Service:
     """Build a server as soon as nobody is writing to its store any more; until then it does not listen.
 
@@ -150,7 +184,7 @@ class _Uvicorn(uvicorn.Server):
         self._on_started()
 
 
-async def _run(service: Service, listener: socket.socket, started: Callable[[], None]) -> int:
+async def _run(service: Service | Worker, listener: socket.socket, started: Callable[[], None]) -> int:
     """Answer requests until a signal comes or the store is lost, then stop in order; return the exit code."""
     # What is there now stays: keep the garbage collector from walking over it again and again.
     gc.collect()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dragoman.config import Config, Store
-from dragoman.gateway.elsewhere import Shared
+from dragoman.gateway.elsewhere import Offers, Shared
 from dragoman.gateway.hooks import HookStore
 from dragoman.gateway.operating import RunStore
 from dragoman.gateway.ports import TaskStore
@@ -39,7 +39,7 @@ class ServedStore(TaskStore, HookStore, TenantStore, RunStore, RemoteStore, Prot
         ...
 
 
-class SharedStore(ServedStore, Shared, Protocol):
+class SharedStore(ServedStore, Shared, Offers, Protocol):
     """One that other servers write to as well."""
 
 

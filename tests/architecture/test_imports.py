@@ -23,6 +23,7 @@ ROOMS = [
     "egress",
     "endpoints",
     "engines",
+    "executing",
     "gateway",
     "mirroring",
     "model",
@@ -39,6 +40,7 @@ ROOMS = [
     "stores",
     "tables",
     "telemetry",
+    "worker",
 ]
 
 

@@ -15,7 +15,8 @@ from typing import Protocol, TypeVar
 
 from dragoman.agents import Agent
 from dragoman.app import Service
-from dragoman.config import Config, Engine, Server, Store
+from dragoman.config import Config, Server, Store
+from dragoman.engines.settings import EngineTable
 from dragoman.gateway import Answer, Call, Gateway
 from dragoman.model import LOCAL, Change, Decision, Message, Principal, Scope, Task, TaskEvent, TaskState
 from dragoman.model.message import text_of
@@ -147,7 +148,7 @@ class EmbeddedRoom(EngineRoom):
         self._log = LogSink(io.TextIOWrapper(io.BytesIO()))
         config = Config(
             server=Server(drain="0s"),
-            engine=Engine(sweep="100ms", max_runs=max_runs),
+            engine=EngineTable(sweep="100ms", max_runs=max_runs),
             store=self._where(),
         )
         self._service = service = Service(

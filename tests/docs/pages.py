@@ -21,7 +21,8 @@ from dragoman.configured import MAX_OUTPUT
 from dragoman.egress.addresses import GLOBAL_V6, SPECIAL_V4, SPECIAL_V6
 from dragoman.egress.client import CONNECT_SECONDS, MAX_BYTES, TOTAL_SECONDS
 from dragoman.engines.agent_loop import GRACE
-from dragoman.engines.embedded import SHOW_AFTER
+from dragoman.engines.settings import EngineTable
+from dragoman.engines.showing import SHOW_AFTER
 from dragoman.gateway import observe
 from dragoman.gateway.delegate import MOST_OF_TENANT, MOST_UNDER_WAY
 from dragoman.gateway.extensions import SHIPPED
@@ -273,7 +274,7 @@ def limits_part() -> str:
         ["runs of one agent at a time", str(agent["max_runs"].default), "`max_runs`", "further ones wait"],
         [
             "runs of all agents at a time",
-            f"{config.Engine().max_runs:,}",
+            f"{EngineTable().max_runs:,}",
             "`engine.max_runs`",
             "further ones wait",
         ],

@@ -31,6 +31,10 @@ KEYS: Mapping[str, str] = {
     "store.password_env": "The variable that the database's password is in.",
     "store.password_file": "The file that the database's password is in.",
     "engine.kind": "What executes runs. Only `embedded`: this process.",
+    "engine.runs": "`here`: a server executes the runs of what it accepts. `workers`: it leaves them to "
+    "[`dragoman worker`](cli.md#dragoman-worker), which shares its PostgreSQL "
+    "store. The same as `dragoman serve --no-runs`.",
+    "worker.listen": "Where a worker answers to `/healthz`, `/readyz` and `/metrics`; nothing else is served there.",
     "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds, or "
     "three times a lease if that is sooner. One whose state does not change for so long is checked to be executed.",
     "engine.sweep": "How often to look for runs that are past their deadline or were left lying, and for old tasks.",

@@ -37,6 +37,8 @@ class ServerProcess:
     Use it as a context manager: on leaving, the process and all it started are gone.
     """
 
+    verb = "serve"
+
     def __init__(
         self,
         data: Path,
@@ -177,7 +179,7 @@ class ServerProcess:
             self._orphans.append(group)
 
     def _command(self, listen: str) -> list[str]:
-        command = [sys.executable, "-m", "dragoman", "serve", *self._agents]
+        command = [sys.executable, "-m", "dragoman", self.verb, *self._agents]
         command += ["--listen", listen, "--data", str(self.data)]
         if self._config is not None:
             command += ["--config", str(self._config)]
@@ -219,7 +221,7 @@ class ServerProcess:
                 self.close()
                 logged = self.log_file.read_bytes()[log_start:].decode(errors="replace")
                 raise ServerDidNotStartError(
-                    f"dragoman serve {why}\n--- stdout\n{''.join(self._stdout)}\n--- stderr\n{logged}"
+                    f"dragoman {self.verb} {why}\n--- stdout\n{''.join(self._stdout)}\n--- stderr\n{logged}"
                 )
 
     def _read_stdout(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
@@ -232,6 +234,12 @@ class ServerProcess:
                 if found and not listening.is_set():
                     self._url = found.group(1)
                     listening.set()
+
+
+class WorkerProcess(ServerProcess):
+    """One `dragoman worker`: `url` is where it answers to health checks."""
+
+    verb = "worker"
 
 
 def _log_line(line: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import pytest
 from dragoman.config import (
     AgentTable,
     Config,
-    Engine,
     ExtensionTable,
     ModelTable,
     PrincipalTable,
@@ -21,6 +20,7 @@ from dragoman.config import (
     read_config,
 )
 from dragoman.egress.settings import policy_of
+from dragoman.engines.settings import EngineTable
 from dragoman.model.allowance import Allowance, Bound
 from dragoman.tables import ConfigError, seconds
 
@@ -159,7 +159,7 @@ def test_every_key_is_read() -> None:
     )
     model = ModelTable("http://127.0.0.1/v1", "m", "Be brief.", "KEY", {"X-Team": "TEAM"}, "5s")
     assert config.agents["model"] == AgentTable(openai=model)
-    assert (config.engine.max_runs, Engine().max_runs) == (50, 1000)
+    assert (config.engine.max_runs, EngineTable().max_runs) == (50, 1000)
 
 
 @pytest.mark.parametrize(

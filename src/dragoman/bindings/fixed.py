@@ -3,14 +3,13 @@
 Those of open agents need no credential.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-
-import msgspec
+from collections.abc import Callable, Collection
 
 from dragoman.bindings.describing import Descriptions
 from dragoman.bindings.directory import CardForm, Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange, Reply
 from dragoman.bindings.forms import HttpForm
+from dragoman.bindings.health import PATHS, Check, Health
 from dragoman.model.errors import MethodNotAllowed, VersionNotSupported
 from dragoman.protocol import media
 from dragoman.protocol.negotiation import http_version, requested_version
@@ -22,8 +21,6 @@ JWKS_PATH = "/.well-known/jwks.json"
 JWKS_TYPE = "application/jwk-set+json"
 OPENAPI_PATH = "/openapi.json"
 CARD_OPERATION = "GetAgentCard"
-
-Check = Callable[[], Awaitable[Sequence[str]]]
 
 
 class FixedEndpoints:
@@ -51,8 +48,7 @@ class FixedEndpoints:
             jwks: the public keys that cards are signed with.
         """
         self._directory = directory
-        self._metrics = metrics
-        self._unready = unready
+        self._health = Health(metrics, unready)
         self._descriptions = descriptions
         self.jwks = jwks
 
@@ -71,23 +67,12 @@ class FixedEndpoints:
             return self.keys(exchange, self.jwks)
         if path == OPENAPI_PATH and self._descriptions is not None:
             return await self._description(exchange, self._descriptions)
-        if path not in ("/healthz", "/readyz", "/metrics"):
+        if path not in PATHS:
             self.negotiate(exchange, self._directory.versions)
             return None
         exchange.route = path
         check_reading(exchange)
-        if path == "/healthz":
-            return _json(200, {"status": "ok"})
-        if path == "/readyz":
-            reasons = await self._unready()
-            return (
-                _json(503, {"status": "unready", "reasons": reasons})
-                if reasons
-                else _json(200, {"status": "ready"})
-            )
-        return Reply(
-            200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")], self._metrics.text()
-        )
+        return await self._health.reply(path)
 
     def keys(self, exchange: Exchange, jwks: CardForm) -> Reply:
         """Return the public keys. They are in no version of A2A.
@@ -201,8 +186,3 @@ def check_reading(exchange: Exchange) -> None:
     """
     if exchange.request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed(exchange.request.method, ["GET", "HEAD"])
-
-
-def _json(status: int, value: object) -> Reply:
-    headers = [(b"content-type", media.JSON.encode()), (b"cache-control", b"no-store")]
-    return Reply(status, headers, msgspec.json.encode(value))

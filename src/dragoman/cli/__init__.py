@@ -22,6 +22,7 @@ from dragoman.cli import (
     tenant,
     token,
     webhooks,
+    worker,
 )
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
 app.command("check")(check.check)
 app.command("agents")(agents.agents)
 app.command("send")(send.send)

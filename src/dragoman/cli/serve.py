@@ -21,6 +21,10 @@ def serve(
     ] = None,
     data: DataOption = Path(DATA_FOLDER),
     config: ConfigOption = None,
+    no_runs: Annotated[
+        bool,
+        typer.Option("--no-runs", help='Leave runs to workers; the same as engine.runs = "workers".'),
+    ] = False,
     conformance: Annotated[
         bool, typer.Option("--conformance", help="Serve the agents for conformance kits too.")
     ] = False,
@@ -41,6 +45,7 @@ def serve(
     from dragoman.agents import AgentError
     from dragoman.config import host_and_port
     from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
+    from dragoman.executing import leaving_runs
     from dragoman.stores.errors import StoreError
     from dragoman.tables import ConfigError
     from dragoman.telemetry.logs import LogSink, configure
@@ -50,6 +55,8 @@ def serve(
     sys.path.insert(0, str(Path.cwd()))
     try:
         settings = load_config(config)
+        if no_runs:
+            settings = leaving_runs(settings)
         if listen is not None:
             host_and_port(listen)
             settings = msgspec.structs.replace(

@@ -2,23 +2,22 @@
 
 import asyncio
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from dragoman.engines.agent_loop import AgentLoop
+from dragoman.engines.overdue import Overdue
 from dragoman.engines.places import Places
+from dragoman.engines.showing import FreshRuns
+from dragoman.gateway.elsewhere import Offers
 from dragoman.gateway.execute import AgentRuntime
-from dragoman.gateway.ports import Lease, LostRun, RunRef, TaskStore
+from dragoman.gateway.ports import LostRun, RunRef, TaskStore
 from dragoman.gateway.remotes import RemoteCalls
-from dragoman.model import Scope, TaskState
+from dragoman.model import Scope
 
 _LOG = logging.getLogger("dragoman.engine")
-
-SHOW_AFTER = 0.25
-"""Seconds after which a run that did nothing yet shows as a WORKING task."""
 
 TAKEN_AT_ONCE = 200
 """Lost runs that are taken over at a time: they share commits, and leave room between them for others."""
@@ -38,6 +37,7 @@ class EmbeddedEngine:
         sweep: float,
         new_loop: Callable[[], asyncio.AbstractEventLoop],
         calls: RemoteCalls | None = None,
+        offers: Offers | None = None,
     ) -> None:
         """Prepare the engine.
 
@@ -48,11 +48,16 @@ class EmbeddedEngine:
             sweep: seconds between two looks for runs that are past their deadline or were left lying.
             new_loop: makes an event loop for an agent.
             calls: reaches remote agents for handlers; without it none can be called.
+            offers: where runs are that other servers leave to whoever executes some.
         """
         self._agents = {agent.id: agent for agent in agents}
         self._store = store
         self._sweep = sweep
-        self._places = Places(max_runs)
+        self._serving = asyncio.get_running_loop()
+        self._offers = offers
+        self._offered = asyncio.Event()
+        self._is_full = False
+        self._places = Places(max_runs, self._on_room)
         every = self._agents.values()
         self._loops = {
             agent.id: AgentLoop(
@@ -66,11 +71,8 @@ class EmbeddedEngine:
             for agent in every
             if agent.home == agent.id
         }
-        self._patience = {
-            agent.id: int(agent.settings.parked_deadline * 1000) for agent in self._agents.values()
-        }
-        self._flat = [agent.id for agent in self._agents.values() if agent.settings.flat_deadline]
-        self._fresh: dict[str, tuple[float, Lease]] = {}
+        self._overdue = Overdue(every, store, self.stop)
+        self._fresh = FreshRuns(self._agents, store)
         self._tasks: list[asyncio.Task[None]] = []
         self._noticed = asyncio.Event()
         self._due = asyncio.Event()
@@ -80,10 +82,12 @@ class EmbeddedEngine:
         """Start the agents, then take over what an earlier server left unfinished, unless its time is over."""
         for loop in self._loops.values():
             await asyncio.to_thread(loop.start)
-        while await self._expire():
+        while await self._overdue.expire():
             continue
         await self.recover()
-        workers = (self._tick_worker(), self._sweep_worker(), self._stop_worker())
+        workers = [self._tick_worker(), self._sweep_worker(), self._stop_worker()]
+        if self._offers is not None:
+            workers.append(self._offer_worker(self._offers))
         self._tasks = [asyncio.create_task(worker) for worker in workers]
 
     async def stop_serving(self, drain: float) -> None:
@@ -112,14 +116,10 @@ class EmbeddedEngine:
 
     def dispatch(self, runs: Sequence[RunRef]) -> None:
         """See `Engine.dispatch`."""
-        due = time.monotonic() + SHOW_AFTER
         by_agent: defaultdict[str, list[RunRef]] = defaultdict(list)
         for run in runs:
-            agent = self._agents[run.scope.agent]
-            by_agent[agent.home].append(run)
-            shows = agent.settings.replies != "message"
-            if shows and run.state is TaskState.SUBMITTED:
-                self._fresh[run.lease.task_id] = due, run.lease
+            by_agent[self._agents[run.scope.agent].home].append(run)
+        self._fresh.note(runs)
         for agent_id, batch in by_agent.items():
             self._loops[agent_id].dispatch(batch)
 
@@ -136,13 +136,20 @@ class EmbeddedEngine:
         """Look for lost runs at once; called when another server has died."""
         self._due.set()
 
+    def leave(self, runs: Sequence[RunRef]) -> None:
+        """Nothing is left to others."""
+
+    def offered(self) -> None:
+        """Look for runs that others leave to whoever executes some; called when there may be one."""
+        self._offered.set()
+
     def knows(self, task_id: str) -> bool:
         """Tell whether a run is executed here, or will be."""
         return any(loop.knows(task_id) for loop in self._loops.values())
 
     def settle(self, task_id: str) -> None:
         """Note that a run has acted: it needs no showing."""
-        self._fresh.pop(task_id, None)
+        self._fresh.settle(task_id)
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running and how many wait."""
@@ -185,14 +192,8 @@ class EmbeddedEngine:
         while True:
             await asyncio.sleep(_TICK)
             self._places.pass_over()
-            now = time.monotonic()
-            slow = [(task_id, lease) for task_id, (due, lease) in self._fresh.items() if due <= now]
-            if not slow:
-                continue
             try:
-                await self._store.begin_work([lease for _, lease in slow])
-                for task_id, _ in slow:
-                    self._fresh.pop(task_id, None)
+                await self._fresh.show()
             except Exception as error:  # the next tick must come, whatever became of this one
                 _LOG.warning("slow runs could not be shown as working: %s", type(error).__name__)
 
@@ -203,10 +204,8 @@ class EmbeddedEngine:
                 quiet = await self._store.quiet()
                 # When a write is answered, all that was committed before has been dispatched. So what was quiet before
                 # this one, and is unknown after it, lies where nobody will ever take it up.
-                await self._expire()
-                for event in await self._store.expire_parked(self._patience, self._flat):
-                    _LOG.warning("a run waited too long for its caller", extra={"task_id": event.task_id})
-                    self.stop(event.task_id)
+                await self._overdue.expire()
+                await self._overdue.expire_parked()
                 await self._take_up([run for run in quiet if not self._is_known(run)])
                 await self.recover()
             except Exception as error:  # the next sweep must come, whatever became of this one
@@ -218,13 +217,33 @@ class EmbeddedEngine:
                 await self._due.wait()
         self._due.clear()
 
-    async def _expire(self) -> int:
-        """End runs that are past their deadline, and return how many."""
-        events = await self._store.expire()
-        for event in events:
-            _LOG.warning("a run passed its deadline", extra={"task_id": event.task_id})
-            self.stop(event.task_id)
-        return len(events)
+    def _on_room(self) -> None:
+        """Look for more runs if there was no room for all of them; called on any thread."""
+        if self._offers is not None and self._is_full:
+            with suppress(RuntimeError):
+                self._serving.call_soon_threadsafe(self._offered.set)
+
+    async def _offer_worker(self, offers: Offers) -> None:
+        while True:
+            self._offered.clear()
+            try:
+                await self._take_offered(offers)
+            except Exception as error:  # the next look must come, whatever became of this one
+                _LOG.warning("runs that wait could not be taken: %s", type(error).__name__)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._sweep):
+                    await self._offered.wait()
+
+    async def _take_offered(self, offers: Offers) -> None:
+        """Take what others offer, as far as there is room: what is left goes to whoever has some."""
+        taken = True
+        while taken:
+            free, room = self._places.room()
+            taken = bool(free and room and await offers.take_offered(room, free))
+        free, room = self._places.room()
+        self._is_full = not free or len(room) < len(self._agents)
+        if self._is_full and self._places.room() != (free, room):
+            self._offered.set()
 
     def _is_known(self, run: LostRun) -> bool:
         loop = self._loops.get(run.scope.agent)

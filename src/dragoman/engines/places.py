@@ -71,8 +71,9 @@ class Places:
     blocks its loop, loses its turn: see `pass_over`.
     """
 
-    def __init__(self, max_runs: int) -> None:
-        """Prepare `max_runs` places for all agents together."""
+    def __init__(self, max_runs: int, on_left: Callable[[], object] = lambda: None) -> None:
+        """Prepare `max_runs` places for all agents together; `on_left` is called, on any thread, after each run."""
+        self._on_left = on_left
         self._free = max_runs
         self._shares: dict[str, _Share] = {}
         self._line: deque[_Share] = deque()
@@ -157,6 +158,7 @@ class Places:
         with self._lock:
             self._shares[agent_id].running -= 1
             self._pass_on()
+        self._on_left()
 
     def drop(self, run: RunRef) -> None:
         """Note that a run that has come wants no place any more."""
@@ -183,6 +185,16 @@ class Places:
             for share in late:
                 share.offered = share.is_late = False
                 self._pass_on()
+
+    def room(self) -> tuple[int, dict[str, int]]:
+        """Return how many more runs could go on at once, in all and of each agent that has room, by all its ids."""
+        with self._lock:
+            free = max(0, self._free - sum(share.expected for share in self._shares.values()))
+            own = {
+                agent_id: share.settings.max_runs - share.running - share.expected
+                for agent_id, share in self._shares.items()
+            }
+            return free, {one: own[home] for one, home in self._homes.items() if own[home] > 0}
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running and how many wait."""

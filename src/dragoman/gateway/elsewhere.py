@@ -48,6 +48,33 @@ class Shared(Protocol):
         ...
 
 
+class Backlogged(Protocol):
+    """A store in which runs may wait for whoever executes them."""
+
+    async def offered(self) -> Mapping[str, int]:
+        """Return how many there are of each agent.
+
+        Raises:
+            Unavailable.
+        """
+        ...
+
+
+class Offers(Backlogged, Protocol):
+    """One that others take such runs from."""
+
+    async def take_offered(self, room: Mapping[str, int], most: int) -> int:
+        """Take runs for this server, and return how many: they are committed as runs to execute.
+
+        Of each agent as many as there is `room` for, its callers in turn, and not more than `most` in all. A run that
+        was never entered loses no attempt.
+
+        Raises:
+            Unavailable.
+        """
+        ...
+
+
 class Elsewhere:
     """Hands what others have committed to the observers here. Lives on the serving loop."""
 

@@ -1,6 +1,7 @@
 """What the gateway needs from the outside: a store, an engine, agents. Protocols and plain values only."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
 from typing import Protocol
 
 from msgspec import Raw, Struct
@@ -88,15 +89,24 @@ class RunRef(Struct, frozen=True, kw_only=True):
     again: bool = False
 
 
-class Commit(Struct, frozen=True):
-    """What a commit made known: events, in order, and runs that are to be executed now.
+class Placing(Enum):
+    """Who executes the runs of what a server accepts: itself, or the workers that share its store."""
 
-    And the tasks whose push notification configurations were changed.
+    HERE = "here"
+    WORKERS = "workers"
+
+
+class Commit(Struct, frozen=True):
+    """What a commit made known: events, in order, and runs that are to be executed here now.
+
+    And the tasks whose push notification configurations were changed, and runs that others are to execute: their
+    leases are good until somebody takes them.
     """
 
     events: Sequence[TaskEvent]
     runs: Sequence[RunRef]
     hooked: Sequence[str] = ()
+    offered: Sequence[RunRef] = ()
 
 
 class Accepted(Struct, frozen=True, kw_only=True):

@@ -76,27 +76,29 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int) -> Accepted:
         seq=1,
         epoch=1,
         attempt=1,
-        dispatch="sent",
-        owner=tx.replica,
+        dispatch="",
         deadline_at=tx.now + acceptance.deadline,
     )
+    runs = tx.place(row)
     change = Received(acceptance.message, TaskState.SUBMITTED)
     event = TaskEvent(row.id, context_id, 1, tx.now, 1, change)
     tx.begin(row, bytes(acceptance.metadata), encode(acceptance.request), event)
-    tx.runs.append(
-        RunRef(
-            scope=acceptance.scope,
-            lease=Lease(row.id, 1),
-            context_id=context_id,
-            attempt=1,
-            deadline_at=row.deadline_at,
-            request=acceptance.request,
-            messages=(acceptance.message,),
-            state=TaskState.SUBMITTED,
-            visible=acceptance.visible,
-        )
-    )
+    runs.append(_first_run(acceptance, row))
     return Accepted(task_id=row.id, replayed=False, events=(event,))
+
+
+def _first_run(acceptance: Acceptance, row: HeldRow) -> RunRef:
+    return RunRef(
+        scope=acceptance.scope,
+        lease=Lease(row.id, 1),
+        context_id=row.context_id,
+        attempt=1,
+        deadline_at=row.deadline_at,
+        request=acceptance.request,
+        messages=(acceptance.message,),
+        state=TaskState.SUBMITTED,
+        visible=acceptance.visible,
+    )
 
 
 async def _continue(tx: Transaction, acceptance: Acceptance, scope: int) -> Accepted:

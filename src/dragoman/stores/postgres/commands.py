@@ -6,7 +6,7 @@ from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun, RunRef
 from dragoman.model import Change, Message, Received, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
 from dragoman.model.errors import Fenced, TaskNotFound
-from dragoman.stores.postgres.rows import HeldRow
+from dragoman.stores.postgres.rows import NOBODY, HeldRow
 from dragoman.stores.postgres.transaction import Transaction
 from dragoman.stores.records import RECEIVED, decode_change, decode_request
 from dragoman.stores.rows import (
@@ -22,6 +22,15 @@ from dragoman.stores.rows import (
 SWEPT = 200
 """Runs that one sweep ends at most: others wait for the writer."""
 
+# Of each agent as many as there is room for, its callers in turn: the first of each, then the second of each.
+_OFFERED = (
+    "SELECT id, tenant, principal, agent FROM (SELECT q.*, row_number() OVER (PARTITION BY agent ORDER BY turn, id)"
+    " AS place FROM (SELECT t.id, s.tenant, s.principal, s.agent, row_number() OVER (PARTITION BY t.scope_id"
+    " ORDER BY t.id) AS turn FROM task t JOIN scope s ON s.id = t.scope_id"
+    f" WHERE t.state IN (1, 2) AND t.owner = {NOBODY} AND s.agent = ANY($1::text[])) q) p"
+    " JOIN unnest($1::text[], $2::integer[]) k (agent, room) USING (agent) WHERE place <= room"
+    " ORDER BY place, id LIMIT $3"
+)
 _OF_AGENTS = "scope_id IN (SELECT s.id FROM scope s WHERE s.agent = ANY($2::text[]))"
 _MESSAGES = (
     "SELECT payload FROM event WHERE task_id = $1 AND substring(payload FROM 1 FOR $2) = $3 ORDER BY seq"
@@ -131,6 +140,21 @@ async def take_over(tx: Transaction, run: LostRun) -> bool:
     tx.write(row, (Resumed(kept or 1),))
     tx.runs.append(await run_ref(tx, row, run.scope))
     return True
+
+
+async def take_offered(tx: Transaction, room: Mapping[str, int], most: int) -> int:
+    """See `Offers.take_offered`."""
+    await tx.flush()
+    found = await tx.db.fetch(_OFFERED, list(room), list(room.values()), most)
+    scopes = {task_id: Scope(*names) for task_id, *names in found}
+    rows = await tx.select(f"id = ANY($1::text[]) AND owner = {NOBODY} AND state IN (1, 2)", list(scopes))
+    for row in rows:
+        row.epoch += 1
+        row.dispatch = "sent"
+        row.owner = tx.replica
+        tx.save(row)
+        tx.runs.append(await run_ref(tx, row, scopes[row.id]))
+    return len(rows)
 
 
 async def give_up(tx: Transaction, run: LostRun, text: str, reveal: bool) -> None:

@@ -6,7 +6,7 @@ from dragoman.gateway.ports import ApprovalRequest, JournalEntry, Lease, RunRef
 from dragoman.model import Message, Received, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.model.approval import approval_digest
 from dragoman.stores.postgres.commands import run_ref
-from dragoman.stores.postgres.rows import HeldRow
+from dragoman.stores.postgres.rows import NOBODY, HeldRow
 from dragoman.stores.postgres.transaction import Transaction
 from dragoman.stores.records import encode
 
@@ -23,7 +23,7 @@ async def park(
     row = tx.leased(lease)
     # The handler is on its way out: nothing that is left of it can write any more.
     row.epoch += 1
-    row.owner = 0
+    row.owner = NOBODY
     (event,) = tx.write(row, (change,), reveal=reveal)
     tx.record(row, entry, None)
     if approval is not None:
@@ -79,8 +79,7 @@ async def resume(
     # The clock may have gone back meanwhile: no run loses time by waiting.
     waited = max(0, tx.now - row.parked_at) if row.parked_at is not None else 0
     row.epoch += 1
-    row.dispatch = "sent"
-    row.owner = tx.replica
+    runs = tx.place(row)
     row.parked_ms += waited
     row.deadline_at += 0 if flat else waited
     events = move()
@@ -91,5 +90,5 @@ async def resume(
         row.seq,
         row.id,
     )
-    tx.runs.append(run)
+    runs.append(run)
     return events

@@ -24,7 +24,7 @@ from dragoman.model.errors import TaskNotFound
 from dragoman.model.payload import ABSENT
 from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.postgres.replicas import IS_HELD
-from dragoman.stores.postgres.rows import scope_from
+from dragoman.stores.postgres.rows import NOBODY, scope_from
 from dragoman.stores.records import (
     accepted_from_row,
     change_from_row,
@@ -337,8 +337,17 @@ async def fenced(db: Database, leases: Sequence[Lease]) -> tuple[str, ...]:
 
 
 async def lost(db: Database, replica: int) -> tuple[LostRun, ...]:
-    """See `TaskStore.lost`: every running task that no living replica holds."""
-    return await _running(db, f"t.owner <> $1 AND NOT {IS_HELD} ORDER BY t.id", replica)
+    """See `TaskStore.lost`: every running task that a replica held which does not live any more."""
+    return await _running(db, f"t.owner NOT IN ({NOBODY}, $1) AND NOT {IS_HELD} ORDER BY t.id", replica)
+
+
+async def offered(db: Database) -> dict[str, int]:
+    """See `Backlogged.offered`."""
+    rows = await db.fetch(
+        "SELECT s.agent, count(*) FROM task t JOIN scope s ON s.id = t.scope_id"
+        f" WHERE t.state IN (1, 2) AND t.owner = {NOBODY} GROUP BY 1"
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 async def quiet(db: Database, replica: int, lease_ms: int) -> tuple[LostRun, ...]:

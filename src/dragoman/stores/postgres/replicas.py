@@ -29,8 +29,9 @@ TELL_SECONDS = 30.0
 CHANNEL = "dragoman"
 """Where servers tell each other what they have committed: their number, one of these letters, and what it is about."""
 
-EVENTS, HOOKS, IDENTITIES = "t", "h", "i"
-"""`t TASK:FIRST-LAST …`: events; `h TASK …`: webhooks of tasks, which others tell of; `i`: what is kept of tenants."""
+EVENTS, HOOKS, IDENTITIES, RUNS, ORPHANS = "t", "h", "i", "r", "o"
+"""`t TASK:FIRST-LAST …`: events; `h TASK …`: webhooks of tasks, which others tell of; `i`: what is kept of tenants;
+`r`: runs are there for whoever executes some; `o`: a server has left, and what it ran is anybody's."""
 
 OPERATOR = 0
 """The number of a command beside the servers."""
@@ -122,6 +123,9 @@ class Replica:
         if self._connection is not None:
             with contextlib.suppress(*FAILURES):
                 await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
+                await self._connection.execute(
+                    "SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {ORPHANS}"
+                )
             with contextlib.suppress(*FAILURES):
                 await self._connection.close(timeout=1)
 

@@ -6,6 +6,9 @@ from typing import Any
 from dragoman.model import Scope, TaskState
 from dragoman.stores.rows import TaskRow
 
+NOBODY = 0
+"""The owner of a run that no server has: it waits for its caller, or for whoever executes it."""
+
 
 class HeldRow(TaskRow):
     """A task's row that is locked by this transaction, with what taking a run up changes."""

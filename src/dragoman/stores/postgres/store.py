@@ -19,6 +19,7 @@ from dragoman.gateway.ports import (
     JournalEntry,
     Lease,
     LostRun,
+    Placing,
     Purged,
 )
 from dragoman.gateway.tenants import Book, Kept
@@ -59,7 +60,7 @@ from dragoman.stores.postgres.connection import (
 from dragoman.stores.postgres.loop import StoreLoop
 from dragoman.stores.postgres.migrating import check_current, unreachable
 from dragoman.stores.postgres.remote_store import PostgresRemotes
-from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, Replica
+from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, ORPHANS, RUNS, Replica
 from dragoman.stores.postgres.tenants import in_thread, with_book
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import Writer
@@ -98,22 +99,26 @@ class PostgresStore(PostgresRemotes):
         target: Target,
         *,
         lease: float,
+        placing: Placing = Placing.HERE,
         on_noticed: Callable[[], None] | None = None,
         on_elsewhere: Callable[[Spans], None] | None = None,
         on_hooked: Callable[[Sequence[str]], None] | None = None,
         on_missed: Callable[[], None] | None = None,
         on_orphaned: Callable[[], None] | None = None,
+        on_offered: Callable[[], None] | None = None,
     ) -> None:
         """Connect, and join the servers that share the store. To be called on the serving loop.
 
         Args:
             target: the database.
             lease: how long a run stays ours without a heartbeat, in seconds.
+            placing: who executes the runs of what is accepted here.
             on_noticed: called on the serving loop when another process has changed what is kept of tenants.
             on_elsewhere: called on the serving loop with what another server has committed.
             on_hooked: called on the serving loop with tasks whose webhooks another process has changed.
             on_missed: called on the serving loop when something of that may have been missed.
-            on_orphaned: called on the serving loop when another server has died.
+            on_orphaned: called on the serving loop when another server has died or left.
+            on_offered: called on the serving loop when there are runs for whoever executes some.
 
         Raises:
             StoreError: the database cannot be used.
@@ -125,7 +130,9 @@ class PostgresStore(PostgresRemotes):
         self._on_noticed = on_noticed or (lambda: None)
         self._on_elsewhere = on_elsewhere or (lambda spans: None)
         self._on_hooked = on_hooked or (lambda task_ids: None)
-        on_missed, on_orphaned = on_missed or (lambda: None), on_orphaned or (lambda: None)
+        on_missed = on_missed or (lambda: None)
+        self._on_orphaned = on_orphaned or (lambda: None)
+        self._on_offered = on_offered or (lambda: None)
         self._trouble = ""
         self._told_at = 0.0
         self._pool: Any = None
@@ -136,10 +143,15 @@ class PostgresStore(PostgresRemotes):
             self._lease_ms,
             heard=self._hear,
             missed=lambda: self._serve(on_missed),
-            orphaned=lambda: self._serve(on_orphaned),
+            orphaned=lambda: self._serve(self._on_orphaned),
         )
         self._writer = Writer(
-            self._loop.loop, target, self._replica, announce=self._announce, troubled=self._note
+            self._loop.loop,
+            target,
+            self._replica,
+            placing=placing,
+            announce=self._announce,
+            troubled=self._note,
         )
         try:
             self._loop.run(self._open())
@@ -296,6 +308,14 @@ class PostgresStore(PostgresRemotes):
         work = Work(act=lambda tx: commands.take_over(tx, run), tasks=(run.task_id,), scopes=(run.scope,))
         taken: bool = await self._writer.run(work)
         return taken
+
+    async def offered(self) -> Mapping[str, int]:
+        """See `Backlogged.offered`."""
+        return await self._read(queries.offered)
+
+    async def take_offered(self, room: Mapping[str, int], most: int) -> int:
+        """See `Offers.take_offered`."""
+        return await self._write(lambda tx: commands.take_offered(tx, room, most))
 
     async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
         """See `TaskStore.give_up`."""
@@ -513,6 +533,10 @@ class PostgresStore(PostgresRemotes):
             self._serve(self._on_noticed)
         elif kind == HOOKS:
             self._serve(lambda: self._on_hooked(words))
+        elif kind == ORPHANS:
+            self._serve(self._on_orphaned)
+        elif kind == RUNS:
+            self._serve(self._on_offered)
         elif kind == EVENTS:
             found = dict(map(_span, words))
             self._serve(lambda: self._on_elsewhere(found))

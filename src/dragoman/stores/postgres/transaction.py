@@ -14,14 +14,14 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.gateway.audit import OK, AuditEntry
-from dragoman.gateway.ports import Acceptance, JournalEntry, Lease, RunRef
+from dragoman.gateway.ports import Acceptance, JournalEntry, Lease, Placing, RunRef
 from dragoman.model import Change, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.model.allowance import Allowance
 from dragoman.model.speech import agent_message
 from dragoman.stores import auditing
 from dragoman.stores.postgres import writes
 from dragoman.stores.postgres.connection import Database, plain
-from dragoman.stores.postgres.rows import COLUMNS, HeldRow, held_row
+from dragoman.stores.postgres.rows import COLUMNS, NOBODY, HeldRow, held_row
 from dragoman.stores.records import encode
 from dragoman.stores.rows import held, move
 from dragoman.stores.tallying import Counted, Tallies
@@ -59,13 +59,21 @@ class Transaction:
         events: the events to announce after the commit.
         hooked: the tasks whose push notification configurations were changed, to announce after the commit.
         hooked_elsewhere: those of them that other servers tell of.
-        runs: the runs to execute after the commit.
+        runs: the runs to execute here after the commit.
+        offered: the runs that others are to execute after the commit.
         scopes: numbers of scopes that are known from commits before this one.
         new_scopes: numbers that became known in this transaction.
         tallies: how many tasks there are of those against whom quotas are held in this transaction.
     """
 
-    def __init__(self, db: Database, replica: int, now: int, scopes: dict[Scope, int]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        replica: int,
+        now: int,
+        scopes: dict[Scope, int],
+        placing: Placing = Placing.HERE,
+    ) -> None:
         self.db = db
         self.replica = replica
         self.now = now
@@ -73,6 +81,8 @@ class Transaction:
         self.hooked: list[str] = []
         self.hooked_elsewhere: list[str] = []
         self.runs: list[RunRef] = []
+        self.offered: list[RunRef] = []
+        self._placing = placing
         self.scopes = scopes
         self.new_scopes: dict[Scope, int] = {}
         self.tallies = Tallies()
@@ -240,6 +250,14 @@ class Transaction:
         held(row, lease)
         assert row is not None  # noqa: S101 - a row that is not there is fenced
         return row
+
+    def place(self, row: HeldRow) -> list[RunRef]:
+        """Give a run that is to be executed to whoever executes it; return where to add it: `runs`, or `offered`."""
+        if self._placing is Placing.HERE:
+            row.dispatch, row.owner = "sent", self.replica
+            return self.runs
+        row.dispatch, row.owner = "pending", NOBODY
+        return self.offered
 
     def save(self, row: HeldRow) -> None:
         """Keep a row as it is now."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dragoman.gateway.ports import Commit
+from dragoman.gateway.ports import Commit, Placing
 from dragoman.model import Scope
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
@@ -27,7 +27,7 @@ from dragoman.stores.postgres.connection import (
     unavailable,
 )
 from dragoman.stores.postgres.loop import closed
-from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, Replica
+from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, RUNS, Replica
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.target import Target
 from dragoman.stores.waiting import Operation, resolve
@@ -53,6 +53,7 @@ class Writer:
         target: Target,
         replica: Replica,
         *,
+        placing: Placing,
         announce: Callable[[Commit], None],
         troubled: Callable[[Exception], None],
     ) -> None:
@@ -62,12 +63,14 @@ class Writer:
             loop: the store's loop.
             target: the database.
             replica: this server.
+            placing: who executes the runs of what is accepted here.
             announce: called on the store's loop with what each commit made known.
             troubled: called on the store's loop when the database cannot be written to.
         """
         self._loop = loop
         self._target = target
         self._replica = replica
+        self._placing = placing
         self._announce = announce
         self._troubled = troubled
         self._waiting: deque[Operation[Work]] = deque()
@@ -158,7 +161,7 @@ class Writer:
         db = self._connection
         await db.execute("BEGIN")
         now = await db.fetchval("SELECT now_ms FROM store_clock")
-        transaction = Transaction(db, self._replica.number, now, self._scopes)
+        transaction = Transaction(db, self._replica.number, now, self._scopes, self._placing)
         await transaction.prepare([operation.work for operation in batch])
         for operation in batch:
             operation.error = None
@@ -171,8 +174,9 @@ class Writer:
             await tell(transaction)
         await db.execute("COMMIT")
         self._scopes.update(transaction.new_scopes)
-        if transaction.events or transaction.hooked:
-            self._announce(Commit(transaction.events, transaction.runs, transaction.hooked))
+        if transaction.events or transaction.runs or transaction.hooked:
+            tx = transaction
+            self._announce(Commit(tx.events, tx.runs, tx.hooked, tx.offered))
 
     async def _roll_back(self) -> None:
         connection = self._connection
@@ -193,14 +197,18 @@ async def tell(transaction: Transaction) -> None:
 
 
 def notifications(transaction: Transaction) -> list[str]:
-    """Return what to tell other servers: of each task from which event to which, and whose webhooks were changed."""
+    """Return what to tell other servers.
+
+    Of each task from which event to which, whose webhooks were changed, and whether there are runs for others.
+    """
     spans: dict[str, tuple[int, int]] = {}
     for event in transaction.events:
         first, last = spans.get(event.task_id, (event.seq, event.seq))
         spans[event.task_id] = min(first, event.seq), max(last, event.seq)
     events = (f"{task_id}:{first}-{last}" for task_id, (first, last) in spans.items())
     number, hooked = transaction.replica, dict.fromkeys(transaction.hooked_elsewhere)
-    return [*_packed(f"{number} {EVENTS}", events), *_packed(f"{number} {HOOKS}", hooked)]
+    offered = [f"{number} {RUNS}"] if transaction.offered else []
+    return [*_packed(f"{number} {EVENTS}", events), *_packed(f"{number} {HOOKS}", hooked), *offered]
 
 
 def _packed(begin: str, words: Iterable[str]) -> list[str]:

@@ -1,0 +1,45 @@
+"""Runs that did nothing yet: after a moment they show as WORKING tasks, so that their callers get an answer."""
+
+import time
+from collections.abc import Iterable, Mapping
+
+from dragoman.gateway.execute import AgentRuntime
+from dragoman.gateway.ports import Lease, RunRef, TaskStore
+from dragoman.model import TaskState
+
+SHOW_AFTER = 0.25
+"""Seconds after which a run that did nothing yet shows as a WORKING task."""
+
+
+class FreshRuns:
+    """Those of them that are known here. Lives on the serving loop."""
+
+    def __init__(self, agents: Mapping[str, AgentRuntime], store: TaskStore) -> None:
+        self._agents = agents
+        self._store = store
+        self._fresh: dict[str, tuple[float, Lease]] = {}
+
+    def note(self, runs: Iterable[RunRef]) -> None:
+        """Begin to wait for the first act of runs, unless their agents never show tasks."""
+        due = time.monotonic() + SHOW_AFTER
+        for run in runs:
+            shows = self._agents[run.scope.agent].settings.replies != "message"
+            if shows and run.state is TaskState.SUBMITTED:
+                self._fresh[run.lease.task_id] = due, run.lease
+
+    def settle(self, task_id: str) -> None:
+        """Note that a run has acted: it needs no showing."""
+        self._fresh.pop(task_id, None)
+
+    async def show(self) -> None:
+        """Show those that have waited for long enough.
+
+        Raises:
+            Unavailable.
+        """
+        now = time.monotonic()
+        slow = [(task_id, lease) for task_id, (due, lease) in self._fresh.items() if due <= now]
+        if slow:
+            await self._store.begin_work([lease for _, lease in slow])
+            for task_id, _ in slow:
+                self._fresh.pop(task_id, None)
