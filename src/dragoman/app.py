@@ -237,7 +237,9 @@ class Service:
         lease = seconds(config.engine.lease, "engine.lease")
         place = place_of(config, data)
         if not isinstance(place, Target):
-            return SqliteStore(place, lease=lease, on_lost=self.lost.set, on_noticed=self._notice), None
+            return SqliteStore(
+                place, lease=lease, placing=placing_of(config), on_lost=self.lost.set, on_noticed=self._notice
+            ), None
         store: SharedStore = postgres().PostgresStore(
             place,
             lease=lease,

@@ -16,6 +16,7 @@ from msgspec import Struct
 from dragoman.cards.settings import SigningTable, flaw
 from dragoman.egress.settings import Outbound
 from dragoman.engines.settings import EngineTable, WorkerTable, check_engine
+from dragoman.engines.temporal.settings import TemporalTable
 from dragoman.model.allowance import LARGEST, Allowance, Bound
 from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
 from dragoman.outbound.settings import VaultTable, check_outgoing
@@ -286,6 +287,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "server": Server,
     "store": Store,
     "engine": EngineTable,
+    "engine.temporal": TemporalTable,
     "worker": WorkerTable,
     "limits": Limits,
     "limits.rate": Bound,

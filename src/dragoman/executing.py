@@ -1,7 +1,7 @@
-"""Who executes runs, by the configuration: this process, or workers that share its store."""
+"""Who executes runs, by the configuration: this process, workers that share its store, or either by Temporal."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import uvloop
 from msgspec import structs
@@ -9,7 +9,7 @@ from msgspec import structs
 from dragoman.config import Config
 from dragoman.engines.embedded import EmbeddedEngine
 from dragoman.engines.offering import OfferingEngine
-from dragoman.engines.settings import WORKERS, check_engine
+from dragoman.engines.settings import HERE, TEMPORAL, WORKERS, check_engine
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Engine, Placing, RunRef
 from dragoman.gateway.remotes import RemoteCalls
@@ -57,6 +57,10 @@ class ServedEngine(Engine, Protocol):
         """Note that a run has acted: it needs no showing."""
         ...
 
+    def unready(self) -> Sequence[str]:
+        """Return why runs are not executed here though they should be."""
+        ...
+
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running and how many wait."""
         ...
@@ -78,6 +82,8 @@ def leaving_runs(config: Config) -> Config:
 
 def placing_of(config: Config) -> Placing:
     """Return who executes the runs of what a server accepts."""
+    if config.engine.kind == TEMPORAL:
+        return Placing.ENGINE
     return Placing.WORKERS if config.engine.runs == WORKERS else Placing.HERE
 
 
@@ -91,10 +97,17 @@ def serving_engine(
     """Return the engine of a server; `shared` is its store once more if others may write to it too.
 
     `calls` reaches remote agents for the handlers that are executed here.
+
+    Raises:
+        ConfigError: as `working_engine`.
     """
-    if placing_of(config) is Placing.WORKERS and shared is not None:
-        return OfferingEngine(agents, store, shared, sweep=seconds(config.engine.sweep, "engine.sweep"))
-    return working_engine(config, agents, store, shared, calls)
+    if config.engine.runs == HERE or shared is None:
+        return working_engine(config, agents, store, shared, calls)
+    handlers = OfferingEngine(agents, store, shared, sweep=seconds(config.engine.sweep, "engine.sweep"))
+    if config.engine.kind == TEMPORAL:
+        told: ServedEngine = _temporal().told_engine(config.engine, agents, store, handlers)
+        return told
+    return handlers
 
 
 def working_engine(
@@ -104,13 +117,43 @@ def working_engine(
     shared: SharedStore | None,
     calls: RemoteCalls,
 ) -> ServedEngine:
-    """Return an engine that executes runs in this process."""
-    return EmbeddedEngine(
-        agents,
-        store,
-        max_runs=config.engine.max_runs,
-        sweep=seconds(config.engine.sweep, "engine.sweep"),
-        new_loop=uvloop.new_event_loop,
-        calls=calls,
-        offers=shared,
-    )
+    """Return an engine that executes runs in this process.
+
+    Raises:
+        ConfigError: what Temporal needs is not installed, or what it wants to be shown is missing.
+    """
+
+    def embedded(on_left: Callable[[str], object]) -> EmbeddedEngine:
+        return EmbeddedEngine(
+            agents,
+            store,
+            max_runs=config.engine.max_runs,
+            sweep=seconds(config.engine.sweep, "engine.sweep"),
+            new_loop=uvloop.new_event_loop,
+            calls=calls,
+            offers=shared,
+            on_left=on_left,
+        )
+
+    if config.engine.kind == TEMPORAL:
+        entering: ServedEngine = _temporal().entering_engine(config.engine, agents, store, embedded)
+        return entering
+    return embedded(lambda task_id: None)
+
+
+def _temporal() -> Any:
+    """Return the room of what Temporal needs, which is imported for those alone who use it.
+
+    Raises:
+        ConfigError: its SDK is not installed.
+    """
+    try:
+        from dragoman import temporal
+    except ModuleNotFoundError as error:
+        if error.name != "temporalio":
+            raise
+        raise ConfigError(
+            'engine.kind = "temporal" needs the package temporalio; install it with `pip install '
+            "'dragoman[temporal]'`"
+        ) from error
+    return temporal

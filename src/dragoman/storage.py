@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dragoman.config import Config, Store
+from dragoman.engines.settings import TEMPORAL, WORKERS, EngineTable
+from dragoman.gateway.dispatching import DispatchStore
 from dragoman.gateway.elsewhere import Offers, Shared
 from dragoman.gateway.hooks import HookStore
 from dragoman.gateway.operating import RunStore
@@ -23,7 +25,7 @@ Place = Path | Target
 """Where a store is; as text it is what may be shown of it."""
 
 
-class ServedStore(TaskStore, HookStore, TenantStore, RunStore, RemoteStore, Protocol):
+class ServedStore(TaskStore, HookStore, TenantStore, RunStore, RemoteStore, DispatchStore, Protocol):
     """What a server needs of its store."""
 
     async def check(self) -> None:
@@ -91,11 +93,14 @@ def seals_alone(config: Config) -> bool:
     return is_postgres(config.store.url) and not (config.vault.key_env or config.vault.key_file)
 
 
-def described(place: Place) -> str:
-    """Return what kind of store it is, in words."""
+def described(place: Place, engine: EngineTable) -> str:
+    """Return what kind of store it is, and what executes its runs, in words."""
+    how = f"Temporal at {engine.temporal.address}" if engine.kind == TEMPORAL else "the embedded engine"
+    if engine.runs == WORKERS:
+        how += ", at workers"
     if isinstance(place, Target):
-        return f"PostgreSQL at {place}, with the embedded engine (any number of server processes)"
-    return f"SQLite at {place}, with the embedded engine (one server process)"
+        return f"PostgreSQL at {place}, with {how} (any number of server processes)"
+    return f"SQLite at {place}, with {how} (one server process)"
 
 
 def consult(place: Place, work: Callable[[Book], T]) -> T:

@@ -12,7 +12,7 @@ from dragoman.bindings.health import Health, HealthSurface
 from dragoman.callers import declared, gate_of, verifier_of
 from dragoman.config import Config
 from dragoman.delegating import calling_parts
-from dragoman.executing import ServedEngine, working_engine
+from dragoman.executing import ServedEngine, placing_of, working_engine
 from dragoman.gateway import Hub
 from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.execute import AgentRuntime
@@ -55,6 +55,7 @@ class Worker:
         self._store: SharedStore = postgres().PostgresStore(
             place,
             lease=seconds(config.engine.lease, "engine.lease"),
+            placing=placing_of(config),
             on_noticed=self._renew,
             on_elsewhere=self._hear,
             on_missed=self._miss,
@@ -109,6 +110,8 @@ class Worker:
     def _committed(self, commit: Commit) -> None:
         if commit.runs:
             self._engine.dispatch(commit.runs)
+        if commit.offered:
+            self._engine.leave(commit.offered)
         for event in commit.events:
             if not isinstance(event.change, Received | Resumed | Used):
                 self._engine.settle(event.task_id)
@@ -135,7 +138,7 @@ class Worker:
             await self._store.check()
         except Unavailable as error:
             return [error.message]
-        return []
+        return self._engine.unready()
 
     def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
         for agent, (running, waiting) in self._engine.counts().items():

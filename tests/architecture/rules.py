@@ -30,6 +30,7 @@ CATCH_ALL: Mapping[str, str] = {
     "src/dragoman/agents/threads.py": "what a handler raised in its thread is raised again where it is awaited",
     "src/dragoman/engines/embedded.py": "a worker loop outlives whatever one run does",
     "src/dragoman/engines/offering.py": "a worker loop outlives whatever one sweep does",
+    "src/dragoman/engines/temporal/dispatcher.py": "a worker loop outlives whatever one round does",
     "src/dragoman/outbound/webhooks.py": "what one event does must not end the lane that tells of the others",
     "src/dragoman/stores/postgres/writer.py": "the lane of writes hands any error to the caller whose operation it was",
     "src/dragoman/stores/sqlite/writer.py": "the writer loop hands any error to the caller whose statement it was",

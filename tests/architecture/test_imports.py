@@ -40,6 +40,7 @@ ROOMS = [
     "stores",
     "tables",
     "telemetry",
+    "temporal",
     "worker",
 ]
 

@@ -30,11 +30,22 @@ KEYS: Mapping[str, str] = {
     ),
     "store.password_env": "The variable that the database's password is in.",
     "store.password_file": "The file that the database's password is in.",
-    "engine.kind": "What executes runs. Only `embedded`: this process.",
+    "engine.kind": "What has runs executed: `embedded`, or `temporal`, a Temporal server; either here or at "
+    "workers.",
     "engine.runs": "`here`: a server executes the runs of what it accepts. `workers`: it leaves them to "
     "[`dragoman worker`](cli.md#dragoman-worker), which shares its PostgreSQL "
     "store. The same as `dragoman serve --no-runs`.",
     "worker.listen": "Where a worker answers to `/healthz`, `/readyz` and `/metrics`; nothing else is served there.",
+    "engine.temporal.address": "`HOST:PORT` of the Temporal frontend.",
+    "engine.temporal.namespace": "The namespace, which must be there.",
+    "engine.temporal.task_queue": "The queue of workflows; activities of an agent are in `TASK_QUEUE.AGENT`. Not to be "
+    "shared with another fleet.",
+    "engine.temporal.tls": "Whether the connection is encrypted; it is anyway with any of the files below, or a key.",
+    "engine.temporal.tls_ca_file": "PEM of the authority that signed Temporal's certificate; the system's if empty.",
+    "engine.temporal.tls_cert_file": "PEM of the certificate that this process shows (mTLS).",
+    "engine.temporal.tls_key_file": "PEM of its key.",
+    "engine.temporal.tls_server_name": "The name that Temporal's certificate is for, if it is not that in `address`.",
+    "engine.temporal.api_key_env": "The variable that an API key of Temporal is in.",
     "engine.lease": "How long a run belongs to its server without being renewed. It is renewed every 3 seconds, or "
     "three times a lease if that is sooner. One whose state does not change for so long is checked to be executed.",
     "engine.sweep": "How often to look for runs that are past their deadline or were left lying, and for old tasks.",

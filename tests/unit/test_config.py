@@ -238,7 +238,7 @@ def test_the_way_out_may_be_set_by_the_environment() -> None:
 def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str) -> None:
     said = refused({section: {"enabled": True}})
     assert said.startswith(f"dragoman.toml: {section} is not a key of this Dragoman; ")
-    assert "did you mean" in said or "known here: server, store, engine, limits, " in said
+    assert "did you mean" in said or "known here: server, store, engine, worker, " in said
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,12 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"store": {"url": "postgresql://me:secret@host/db"}}, "store.url"),
         ({"store": {"url": "postgresql://me@host/db?password=secret"}}, "store.url"),
         ({"store": {"url": "x.db"}}, "store.url"),
-        ({"engine": {"kind": "temporal"}}, "engine.kind"),
+        ({"engine": {"kind": "celery"}}, "engine.kind"),
+        ({"engine": {"runs": "elsewhere"}}, "engine.runs"),
+        ({"engine": {"runs": "workers"}}, "engine.runs"),
+        ({"engine": {"temporal": {"address": ""}}}, "engine.temporal.address"),
+        ({"engine": {"temporal": {"tls_cert_file": "c.pem"}}}, "engine.temporal.tls_cert_file"),
+        ({"worker": {"listen": "8081"}}, "worker.listen"),
         ({"engine": {"lease": "0s"}}, "engine.lease"),
         ({"engine": {"lease": "-5s"}}, "engine.lease"),
         ({"engine": {"sweep": "soon"}}, "engine.sweep"),

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.cards.settings import SigningTable
 from dragoman.config import Config, Store, read_config
+from dragoman.engines.settings import EngineTable
 from dragoman.outbound.settings import VaultTable
 from dragoman.storage import described, file_of, not_shared, place_of
 from dragoman.stores.target import Target
@@ -38,7 +39,7 @@ def test_the_password_is_read_from_where_it_is_and_never_shown(
     assert places == [Target(URL, "from the environment"), Target(URL, "from a file")]
     for place in places:
         assert str(place) == "postgresql://db.example:5433/tasks"
-        assert "from" not in described(place) + repr(place)
+        assert "from" not in described(place, EngineTable()) + repr(place)
 
 
 @pytest.mark.parametrize(

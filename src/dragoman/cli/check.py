@@ -54,7 +54,7 @@ def check(
         print(msgspec.json.format(msgspec.json.encode(settings)).decode())
         return
     print(f"configuration: good; listens on {settings.server.listen}")
-    print(f"store: {described(place)}")
+    print(f"store: {described(place, settings.engine)}")
     print(f"cards: signed with {signing}")
     if settings.tenants:
         print(f"tenants: {', '.join(settings.tenants)}")
@@ -69,8 +69,7 @@ def check(
         hosted = [agent_id for agent_id, table in settings.agents.items() if table.workspace]
         print(
             f"hosted profile: on, for {', '.join(hosted) or 'no agent, because none has a workspace'}; "
-            f"on {'SQLite' if isinstance(place, Path) else 'PostgreSQL'} and the embedded engine, "
-            "not on PostgreSQL and Temporal"
+            f"{_qualified(isinstance(place, Path), settings.engine.kind)}"
         )
     for agent in agents:
         print(f"agent {agent.id}: {agent.name}, from {agent.place}")
@@ -100,6 +99,15 @@ def _remotes(settings: Any, data: Path) -> None:
             flaws.append(f"remote agent {agent_id}: its card {tame(str(error))}")
     if flaws:
         refuse("\ndragoman: ".join(flaws), 1)
+
+
+def _qualified(is_file: bool, kind: str) -> str:
+    """Return whether it runs on the set that the profile is meant for in production, in words."""
+    store = "SQLite" if is_file else "PostgreSQL"
+    if not is_file and kind == "temporal":
+        return "on PostgreSQL and Temporal"
+    engine = "Temporal" if kind == "temporal" else "the embedded engine"
+    return f"on {store} and {engine}, not on PostgreSQL and Temporal"
 
 
 def _signing(file: Any, is_named: bool) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -59,7 +59,10 @@ class AgentLoop:
         places: Places,
         variants: Iterable[AgentRuntime] = (),
         calls: RemoteCalls | None = None,
+        on_left: Callable[[str], object] = lambda task_id: None,
     ) -> None:
+        """Prepare the loop; `on_left` is called, on any thread, with a task whose run is not here any more."""
+        self._on_left = on_left
         self._agent = agent
         self._by_id = {one.id: one for one in (agent, *variants)}
         self._store = store
@@ -260,6 +263,8 @@ class AgentLoop:
             left = self._known.pop(task_id) - 1
             if left:
                 self._known[task_id] = left
+        if not left:
+            self._on_left(task_id)
 
     def _check_idle(self) -> None:
         if not self._running and (self._draining or not self._waiting):

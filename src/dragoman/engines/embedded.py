@@ -11,6 +11,7 @@ from dragoman.engines.agent_loop import AgentLoop
 from dragoman.engines.overdue import Overdue
 from dragoman.engines.places import Places
 from dragoman.engines.showing import FreshRuns
+from dragoman.engines.taking_up import TakingUp
 from dragoman.gateway.elsewhere import Offers
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import LostRun, RunRef, TaskStore
@@ -38,6 +39,7 @@ class EmbeddedEngine:
         new_loop: Callable[[], asyncio.AbstractEventLoop],
         calls: RemoteCalls | None = None,
         offers: Offers | None = None,
+        on_left: Callable[[str], object] = lambda task_id: None,
     ) -> None:
         """Prepare the engine.
 
@@ -49,6 +51,7 @@ class EmbeddedEngine:
             new_loop: makes an event loop for an agent.
             calls: reaches remote agents for handlers; without it none can be called.
             offers: where runs are that other servers leave to whoever executes some.
+            on_left: called, on any thread, with a task whose run is not here any more.
         """
         self._agents = {agent.id: agent for agent in agents}
         self._store = store
@@ -67,11 +70,13 @@ class EmbeddedEngine:
                 self._places,
                 [one for one in every if one.home == agent.id and one is not agent],
                 calls,
+                on_left,
             )
             for agent in every
             if agent.home == agent.id
         }
         self._overdue = Overdue(every, store, self.stop)
+        self._taking = TakingUp(self._agents, store)
         self._fresh = FreshRuns(self._agents, store)
         self._tasks: list[asyncio.Task[None]] = []
         self._noticed = asyncio.Event()
@@ -137,7 +142,8 @@ class EmbeddedEngine:
         self._due.set()
 
     def leave(self, runs: Sequence[RunRef]) -> None:
-        """Nothing is left to others."""
+        """Show runs that nobody has taken after a moment; called when they are left to others."""
+        self._fresh.note(runs)
 
     def offered(self) -> None:
         """Look for runs that others leave to whoever executes some; called when there may be one."""
@@ -151,6 +157,10 @@ class EmbeddedEngine:
         """Note that a run has acted: it needs no showing."""
         self._fresh.settle(task_id)
 
+    def unready(self) -> Sequence[str]:
+        """Return why runs are not executed here though they should be: nothing keeps them."""
+        return ()
+
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running and how many wait."""
         return self._places.counts()
@@ -162,31 +172,15 @@ class EmbeddedEngine:
     async def _take_up(self, runs: Sequence[LostRun]) -> None:
         served = [run for run in runs if run.scope.agent in self._agents]
         for first in range(0, len(served), TAKEN_AT_ONCE):
-            await asyncio.gather(*(self._take_up_one(run) for run in served[first : first + TAKEN_AT_ONCE]))
+            await asyncio.gather(
+                *(self._taking.take_up(run) for run in served[first : first + TAKEN_AT_ONCE])
+            )
         for agent_id in {run.scope.agent for run in runs} - self._agents.keys() - self._unserved:
             self._unserved.add(agent_id)
             _LOG.warning(
                 "unfinished runs of an agent that is not served are left as they are",
                 extra={"agent": agent_id},
             )
-
-    async def _take_up_one(self, run: LostRun) -> None:
-        settings = self._agents[run.scope.agent].settings
-        if run.entered and settings.on_lost_worker == "fail":
-            await self._give_up(
-                run, "The server was interrupted; the outcome is unknown and was not retried."
-            )
-        elif run.entered and run.attempt >= settings.max_attempts:
-            await self._give_up(
-                run, f"The run was interrupted in each of its {run.attempt} attempts and is not tried again."
-            )
-        elif await self._store.take_over(run):
-            attempt = run.attempt + run.entered
-            _LOG.info("took over a lost run", extra={"task_id": run.task_id, "attempt": attempt})
-
-    async def _give_up(self, run: LostRun, text: str) -> None:
-        reveal = self._agents[run.scope.agent].settings.replies != "message"
-        await self._store.give_up(run, text, reveal=reveal)
 
     async def _tick_worker(self) -> None:
         while True:

@@ -87,6 +87,10 @@ class OfferingEngine:
         """Note that a run has acted: it needs no showing."""
         self._fresh.settle(task_id)
 
+    def unready(self) -> Sequence[str]:
+        """Return why runs are not executed here though they should be: nothing keeps them."""
+        return ()
+
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, that none of its runs is running here, and how many wait in the store."""
         return {agent: (0, waiting) for agent, waiting in self._backlog.counts().items()}

@@ -2,11 +2,13 @@
 
 from msgspec import Struct
 
+from dragoman.engines.temporal.settings import TemporalTable, check_temporal
+
 HERE, WORKERS = "here", "workers"
 """Where handlers run."""
 
-EMBEDDED = "embedded"
-KINDS = (EMBEDDED,)
+EMBEDDED, TEMPORAL = "embedded", "temporal"
+KINDS = (EMBEDDED, TEMPORAL)
 
 
 class EngineTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,6 +22,7 @@ class EngineTable(Struct, frozen=True, forbid_unknown_fields=True):
     lease: str = "15s"
     sweep: str = "5s"
     max_runs: int = 1000
+    temporal: TemporalTable = TemporalTable()
 
 
 class WorkerTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +44,8 @@ def check_engine(engine: EngineTable, *, shares_store: bool) -> None:
     if engine.max_runs < 1:
         raise ValueError("engine.max_runs must be at least 1")
     if engine.kind not in KINDS:
-        raise ValueError(f'engine.kind = "{engine.kind}" is not in this build; use "{EMBEDDED}"')
+        raise ValueError(f'engine.kind = "{engine.kind}" is neither "{EMBEDDED}" nor "{TEMPORAL}"')
+    check_temporal(engine.temporal)
     if engine.runs not in (HERE, WORKERS):
         raise ValueError(f'engine.runs = "{engine.runs}" is neither "{HERE}" nor "{WORKERS}"')
     if engine.runs == WORKERS and not shares_store:

@@ -90,10 +90,11 @@ class RunRef(Struct, frozen=True, kw_only=True):
 
 
 class Placing(Enum):
-    """Who executes the runs of what a server accepts: itself, or the workers that share its store."""
+    """Who executes the runs of what a server accepts: itself, workers that share its store, or an engine outside."""
 
     HERE = "here"
     WORKERS = "workers"
+    ENGINE = "engine"
 
 
 class Commit(Struct, frozen=True):

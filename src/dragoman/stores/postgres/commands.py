@@ -6,7 +6,7 @@ from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun, RunRef
 from dragoman.model import Change, Message, Received, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
 from dragoman.model.errors import Fenced, TaskNotFound
-from dragoman.stores.postgres.rows import NOBODY, HeldRow
+from dragoman.stores.postgres.rows import NOBODY, OURS, HeldRow
 from dragoman.stores.postgres.transaction import Transaction
 from dragoman.stores.records import RECEIVED, decode_change, decode_request
 from dragoman.stores.rows import (
@@ -27,7 +27,8 @@ _OFFERED = (
     "SELECT id, tenant, principal, agent FROM (SELECT q.*, row_number() OVER (PARTITION BY agent ORDER BY turn, id)"
     " AS place FROM (SELECT t.id, s.tenant, s.principal, s.agent, row_number() OVER (PARTITION BY t.scope_id"
     " ORDER BY t.id) AS turn FROM task t JOIN scope s ON s.id = t.scope_id"
-    f" WHERE t.state IN (1, 2) AND t.owner = {NOBODY} AND s.agent = ANY($1::text[])) q) p"
+    f" WHERE t.state IN (1, 2) AND t.owner = {NOBODY} AND {OURS}"
+    " AND s.agent = ANY($1::text[])) q) p"
     " JOIN unnest($1::text[], $2::integer[]) k (agent, room) USING (agent) WHERE place <= room"
     " ORDER BY place, id LIMIT $3"
 )
@@ -46,6 +47,8 @@ async def append(
     if not changes:
         return ()
     events = tx.write(row, changes, reveal=reveal)
+    if row.state.is_terminal:
+        tx.note_end(row, by_handler=True)
     for change in changes:
         if isinstance(change, Used):
             tx.use(row, change.source)
@@ -93,6 +96,7 @@ async def cancel(tx: Transaction, scope: Scope, task_id: str, audit: AuditEntry 
     check_cancelable(row)
     row.epoch += 1
     tx.note(audit, task_path(scope, task_id))
+    tx.note_end(row, by_handler=False)
     return tx.write(row, (StatusChange(TaskState.CANCELED),))[0]
 
 
@@ -135,6 +139,7 @@ async def take_over(tx: Transaction, run: LostRun) -> bool:
     row.attempt += row.dispatch != "pending"
     row.dispatch = "sent"
     row.owner = tx.replica
+    tx.note_taken(row)
     await tx.flush()
     kept = await tx.db.fetchval("SELECT max(seq) FROM journal WHERE task_id = $1", row.id)
     tx.write(row, (Resumed(kept or 1),))

@@ -24,7 +24,7 @@ from dragoman.model.errors import TaskNotFound
 from dragoman.model.payload import ABSENT
 from dragoman.stores.postgres.connection import Database, plain
 from dragoman.stores.postgres.replicas import IS_HELD
-from dragoman.stores.postgres.rows import NOBODY, scope_from
+from dragoman.stores.postgres.rows import NOBODY, OURS, scope_from
 from dragoman.stores.records import (
     accepted_from_row,
     change_from_row,
@@ -338,7 +338,9 @@ async def fenced(db: Database, leases: Sequence[Lease]) -> tuple[str, ...]:
 
 async def lost(db: Database, replica: int) -> tuple[LostRun, ...]:
     """See `TaskStore.lost`: every running task that a replica held which does not live any more."""
-    return await _running(db, f"t.owner NOT IN ({NOBODY}, $1) AND NOT {IS_HELD} ORDER BY t.id", replica)
+    return await _running(
+        db, f"t.owner NOT IN ({NOBODY}, $1) AND NOT {IS_HELD} AND {OURS} ORDER BY t.id", replica
+    )
 
 
 async def offered(db: Database) -> dict[str, int]:
@@ -353,7 +355,7 @@ async def offered(db: Database) -> dict[str, int]:
 async def quiet(db: Database, replica: int, lease_ms: int) -> tuple[LostRun, ...]:
     """See `TaskStore.quiet`."""
     since = "t.status_at <= (SELECT now_ms FROM store_clock) - $2::bigint"
-    return await _running(db, f"t.owner = $1 AND {since}", replica, lease_ms)
+    return await _running(db, f"t.owner = $1 AND {since} AND {OURS}", replica, lease_ms)
 
 
 async def _running(db: Database, which: str, *values: int) -> tuple[LostRun, ...]:

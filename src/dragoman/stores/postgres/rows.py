@@ -10,6 +10,10 @@ NOBODY = 0
 """The owner of a run that no server has: it waits for its caller, or for whoever executes it."""
 
 
+OURS = "NOT EXISTS (SELECT 1 FROM dispatch d WHERE d.task_id = t.id)"
+"""The condition that a row `t` of `task` is no run of an engine outside, which looks after those that it executes."""
+
+
 class HeldRow(TaskRow):
     """A task's row that is locked by this transaction, with what taking a run up changes."""
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.dispatching import DispatchedRun
 from dragoman.gateway.elsewhere import Spans
 from dragoman.gateway.hooks import Hook, KeptConfig
 from dragoman.gateway.operating import RunFilters, RunView
@@ -41,6 +42,7 @@ from dragoman.stores import auditing
 from dragoman.stores.postgres import (
     approving,
     commands,
+    dispatching,
     folding,
     hooks,
     parking,
@@ -312,6 +314,22 @@ class PostgresStore(PostgresRemotes):
     async def offered(self) -> Mapping[str, int]:
         """See `Backlogged.offered`."""
         return await self._read(queries.offered)
+
+    async def due(self, limit: int, hold: int) -> tuple[DispatchedRun, ...]:
+        """See `DispatchStore.due`."""
+        return await self._write(lambda tx: dispatching.due(tx, limit, hold))
+
+    async def told_engine(self, run: DispatchedRun, wait: int) -> None:
+        """See `DispatchStore.told_engine`."""
+        await self._write(lambda tx: dispatching.told(tx, run, wait))
+
+    async def not_told_engine(self, run: DispatchedRun, wait: int) -> None:
+        """See `DispatchStore.not_told_engine`."""
+        await self._write(lambda tx: dispatching.not_told(tx, run, wait))
+
+    async def standing(self, task_id: str) -> DispatchedRun | None:
+        """See `DispatchStore.standing`."""
+        return await self._read(lambda db: dispatching.standing(db, self._replica.number, task_id))
 
     async def take_offered(self, room: Mapping[str, int], most: int) -> int:
         """See `Offers.take_offered`."""

@@ -93,6 +93,7 @@ class Transaction:
         self._journal: list[writes.Values] = []
         self._sources: dict[writes.Values, None] = {}
         self._audit: list[auditing.Row] = []
+        self._told: dict[str, tuple[str, int]] = {}
         self._steps: defaultdict[tuple[int, bytes, int], int] = defaultdict(int)
         self._identities: dict[Key, tuple[bytes, str]] = {}
         self._claimed: dict[Key, tuple[bytes, str]] = {}
@@ -257,7 +258,21 @@ class Transaction:
             row.dispatch, row.owner = "sent", self.replica
             return self.runs
         row.dispatch, row.owner = "pending", NOBODY
+        if self._placing is Placing.ENGINE:
+            self._told[row.id] = writes.DISPATCH, row.epoch
         return self.offered
+
+    def note_taken(self, row: HeldRow) -> None:
+        """Know that an engine outside was told of a run: somebody executes it now."""
+        if self._placing is Placing.ENGINE:
+            self._told[row.id] = writes.TAKEN, row.epoch
+
+    def note_end(self, row: HeldRow, *, by_handler: bool) -> None:
+        """Have an engine outside told that a run is over, unless its own handler ended it: then the engine sees."""
+        if not by_handler:
+            self._told[row.id] = writes.STOP, row.epoch
+        elif self._placing is Placing.ENGINE:
+            self._told[row.id] = writes.FORGET, row.epoch
 
     def save(self, row: HeldRow) -> None:
         """Keep a row as it is now."""
@@ -307,6 +322,7 @@ class Transaction:
     def fail(self, row: HeldRow, text: str, *, reveal: bool = False) -> tuple[TaskEvent, ...]:
         """End a run as FAILED, saying `text`, and fence its handler out."""
         row.epoch += 1
+        self.note_end(row, by_handler=False)
         message = agent_message(text, task_id=row.id, context_id=row.context_id)
         return self.write(row, (StatusChange(TaskState.FAILED, message),), reveal=reveal)
 
@@ -380,6 +396,7 @@ class Transaction:
         ):
             if waiting:
                 await self.db.execute(statement, *writes.columns(waiting))
+        await self._write_told()
         for written in (
             self._tasks,
             self._dirty,
@@ -390,6 +407,15 @@ class Transaction:
             self._sources,
         ):
             written.clear()
+
+    async def _write_told(self) -> None:
+        """Write what an engine outside is to be told, or was, of runs that it executes."""
+        by_statement: defaultdict[str, list[writes.Values]] = defaultdict(list)
+        for task_id, (statement, epoch) in sorted(self._told.items()):
+            by_statement[statement].append((task_id, epoch, self.now))
+        self._told.clear()
+        for statement, values in by_statement.items():
+            await self.db.execute(statement, *writes.columns(values))
 
     async def finish(self) -> None:
         """Write all that is left, before the commit."""

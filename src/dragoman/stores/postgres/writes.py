@@ -123,6 +123,20 @@ STEPS = (
     "INSERT INTO counter_step (scope_id, context_id, state, n)"
     " SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::smallint[], $4::bigint[])"
 )
+_RUNS = "unnest($1::text[], $2::integer[], $3::bigint[]) k (task_id, epoch, now)"
+DISPATCH = (
+    f"INSERT INTO dispatch SELECT task_id, 'start', epoch, 0, now FROM {_RUNS} ON CONFLICT (task_id) DO UPDATE"
+    " SET notice = 'resume', epoch = excluded.epoch, tries = 0, due_at = excluded.due_at"
+)
+TAKEN = (
+    f"UPDATE dispatch d SET notice = 'none', tries = 0 FROM {_RUNS}"
+    " WHERE d.task_id = k.task_id AND d.notice <> 'stop'"
+)
+STOP = (
+    f"UPDATE dispatch d SET notice = 'stop', tries = 0, due_at = k.now FROM {_RUNS}"
+    " WHERE d.task_id = k.task_id"
+)
+FORGET = f"DELETE FROM dispatch d USING {_RUNS} WHERE d.task_id = k.task_id"
 AUDIT = (
     "INSERT INTO audit (at, tenant, principal, credential, address, action, target, outcome, detail, times)"
     " SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],"

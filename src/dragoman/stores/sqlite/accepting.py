@@ -4,7 +4,7 @@ All that can be wrong is checked before the first write, because the transaction
 """
 
 from dragoman.gateway.audit import OK, REPLAYED, task_path
-from dragoman.gateway.ports import Acceptance, Accepted, Lease, RunRef
+from dragoman.gateway.ports import Acceptance, Accepted, Lease, Placing, RunRef
 from dragoman.gateway.quota import refusal
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import QuotaExceeded, TaskNotFound
@@ -12,6 +12,7 @@ from dragoman.stores.records import accepted_from_row, encode
 from dragoman.stores.rows import awaits_approval, check_continued
 from dragoman.stores.sqlite import hooks
 from dragoman.stores.sqlite.approving import is_awaited
+from dragoman.stores.sqlite.dispatching import note
 from dragoman.stores.sqlite.parking import answer
 from dragoman.stores.sqlite.rows import find, has_counters, scope_id, write
 from dragoman.stores.sqlite.writer import Transaction
@@ -92,13 +93,14 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
     deadline_at = now + acceptance.deadline
     change = Received(acceptance.message, TaskState.SUBMITTED)
     request = acceptance.request
+    is_here = tx.placing is Placing.HERE
     counted = bool(acceptance.message.context_id)
     if counted:
         _count_context(tx, scope, context_id)
     tx.execute(
         "INSERT INTO task (id, scope_id, context_id, visible, counted, state, status_at, status_seq, seq, created_at,"
         " metadata, request, epoch, attempt, dispatch, owner, lease_until, deadline_at)"
-        " VALUES (?, ?, ?, ?, ?, 1, ?, 1, 1, ?, ?, ?, 1, 1, 'sent', ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, 1, ?, 1, 1, ?, ?, ?, 1, 1, ?, ?, ?, ?)",
         (
             task_id,
             scope,
@@ -109,8 +111,7 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
             now,
             bytes(acceptance.metadata) or None,
             encode(request),
-            tx.epoch,
-            now + lease_ms,
+            *((("sent", tx.epoch, now + lease_ms)) if is_here else ("pending", 0, 0)),
             deadline_at,
         ),
     )
@@ -131,7 +132,11 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
         state=TaskState.SUBMITTED,
         visible=acceptance.visible,
     )
-    tx.runs.append(run)
+    if is_here:
+        tx.runs.append(run)
+    else:
+        tx.offered.append(run)
+        note(tx, task_id, 1)
     return Accepted(task_id=task_id, replayed=False, events=(event,))
 
 

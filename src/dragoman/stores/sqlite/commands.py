@@ -21,6 +21,7 @@ from dragoman.stores.rows import (
     check_cancelable,
     says_nothing_new,
 )
+from dragoman.stores.sqlite.dispatching import note_end, note_taken
 from dragoman.stores.sqlite.evidence import has_used, note_sources
 from dragoman.stores.sqlite.rows import (
     fail,
@@ -45,6 +46,8 @@ def append(tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: boo
         return ()
     events = write(tx, row, changes, reveal=reveal)
     note_sources(tx, row, changes)
+    if row.state.is_terminal:
+        note_end(tx, row.id, by_handler=True)
     return events
 
 
@@ -88,6 +91,7 @@ def cancel(tx: Transaction, scope: Scope, task_id: str, audit: AuditEntry | None
     check_cancelable(row)
     row.epoch += 1
     tx.note(audit, task_path(scope, task_id))
+    note_end(tx, row.id, by_handler=False)
     return write(tx, row, (StatusChange(TaskState.CANCELED),))[0]
 
 
@@ -158,6 +162,7 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
     )
     kept = tx.execute("SELECT max(seq) FROM journal WHERE task_id = ?", (row.id,)).fetchone()[0]
     write(tx, row, (Resumed(kept or 1),))
+    note_taken(tx, row.id)
     tx.runs.append(run_ref(tx, row, run.scope))
     return True
 

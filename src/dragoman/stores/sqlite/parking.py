@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from dragoman.gateway.ports import JournalEntry, Lease, RunRef
+from dragoman.gateway.ports import JournalEntry, Lease, Placing, RunRef
 from dragoman.model import Message, Received, Scope, StatusChange, TaskEvent, TaskState
 from dragoman.stores.records import encode
 from dragoman.stores.rows import TaskRow
+from dragoman.stores.sqlite.dispatching import note
 from dragoman.stores.sqlite.rows import leased, run_ref, write
 from dragoman.stores.sqlite.writer import Transaction
 
@@ -55,13 +56,22 @@ def resume(
     Its deadline moves by the time that it waited, unless it is `flat`.
     """
     row.epoch += 1
-    row.dispatch = "sent"
+    is_here = tx.placing is Placing.HERE
+    row.dispatch = "sent" if is_here else "pending"
     # The clock may have gone back meanwhile: no run loses time by waiting.
     tx.execute(
-        "UPDATE task SET dispatch = 'sent', owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
+        "UPDATE task SET dispatch = ?, owner = ?, lease_until = ?, epoch = ?, parked_at = NULL,"
         " parked_ms = parked_ms + max(0, ? - parked_at), deadline_at = deadline_at + ? * max(0, ? - parked_at)"
         " WHERE id = ?",
-        (tx.epoch, tx.now + lease_ms, row.epoch, tx.now, not flat, tx.now, row.id),
+        (
+            row.dispatch,
+            *((tx.epoch, tx.now + lease_ms) if is_here else (0, 0)),
+            row.epoch,
+            tx.now,
+            not flat,
+            tx.now,
+            row.id,
+        ),
     )
     events = move()
     run = run_ref(tx, row, scope)
@@ -69,5 +79,9 @@ def resume(
         "UPDATE journal SET result = ?, seq = ? WHERE task_id = ? AND result IS NULL",
         (result(run), row.seq, row.id),
     )
-    tx.runs.append(run)
+    if is_here:
+        tx.runs.append(run)
+    else:
+        tx.offered.append(run)
+        note(tx, row.id, row.epoch)
     return events

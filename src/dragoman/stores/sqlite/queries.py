@@ -323,15 +323,19 @@ def fenced(connection: sqlite3.Connection, leases: Sequence[Lease]) -> tuple[str
     )
 
 
+# An engine outside looks after those that it executes.
+_OURS = "NOT EXISTS (SELECT 1 FROM dispatch d WHERE d.task_id = t.id)"
+
+
 def lost(connection: sqlite3.Connection, epoch: int) -> tuple[LostRun, ...]:
     """See `TaskStore.lost`: with one server a file, every running task that is not this server's."""
-    return _running(connection, "t.owner <> ? ORDER BY t.id", epoch)
+    return _running(connection, f"t.owner <> ? AND {_OURS} ORDER BY t.id", epoch)
 
 
 def quiet(connection: sqlite3.Connection, epoch: int, lease_ms: int) -> tuple[LostRun, ...]:
     """See `TaskStore.quiet`."""
     since = "t.status_at <= (SELECT now_ms FROM store_clock) - ?"
-    return _running(connection, f"t.owner = ? AND {since}", epoch, lease_ms)
+    return _running(connection, f"t.owner = ? AND {since} AND {_OURS}", epoch, lease_ms)
 
 
 def _running(connection: sqlite3.Connection, which: str, *values: int) -> tuple[LostRun, ...]:

@@ -10,6 +10,7 @@ from dragoman.model import Change, Message, Received, Scope, StatusChange, TaskE
 from dragoman.model.speech import agent_message
 from dragoman.stores.records import RECEIVED, decode_change, decode_request, encode
 from dragoman.stores.rows import COLUMNS, TaskRow, held, move
+from dragoman.stores.sqlite.dispatching import note_end
 from dragoman.stores.sqlite.writer import Transaction
 
 
@@ -59,6 +60,7 @@ def leased(tx: Transaction, lease: Lease) -> TaskRow:
 def fail(tx: Transaction, row: TaskRow, text: str, *, reveal: bool = False) -> tuple[TaskEvent, ...]:
     """End a run as FAILED, saying `text`, and fence its handler out."""
     row.epoch += 1
+    note_end(tx, row.id, by_handler=False)
     message = agent_message(text, task_id=row.id, context_id=row.context_id)
     return write(tx, row, (StatusChange(TaskState.FAILED, message),), reveal=reveal)
 

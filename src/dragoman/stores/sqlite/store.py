@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.gateway.audit import AuditEntry
+from dragoman.gateway.dispatching import DispatchedRun
 from dragoman.gateway.hooks import Hook, KeptConfig
 from dragoman.gateway.operating import RunFilters, RunView
 from dragoman.gateway.ports import (
@@ -22,6 +23,7 @@ from dragoman.gateway.ports import (
     JournalEntry,
     Lease,
     LostRun,
+    Placing,
     Purged,
 )
 from dragoman.gateway.remotes import ABANDONED, Delegation, Outcome, Remote, RemoteChange, Seal
@@ -47,6 +49,7 @@ from dragoman.stores.sqlite import (
     accepting,
     approving,
     commands,
+    dispatching,
     hooks,
     parking,
     purge,
@@ -90,6 +93,7 @@ class SqliteStore:
         *,
         lease: float,
         on_lost: Callable[[], None],
+        placing: Placing = Placing.HERE,
         on_noticed: Callable[[], None] | None = None,
     ) -> None:
         """Open the file and take it for this server. To be called on the serving loop.
@@ -97,6 +101,7 @@ class SqliteStore:
         Args:
             path: the file; it and its folder are made if missing (folder 0700, file 0600).
             lease: how long a run stays ours without a renewal, in seconds.
+            placing: who executes the runs of what is accepted.
             on_lost: called on the serving loop when another server took the file over.
             on_noticed: called on the serving loop when another process has written to the file.
 
@@ -125,6 +130,7 @@ class SqliteStore:
         self._writer = Writer(
             connection,
             self._ownership,
+            placing=placing,
             announce=self._announce,
             tend=lambda tx: commands.renew_leases(tx, self._lease_ms),
             tend_seconds=lease / 3,
@@ -316,6 +322,27 @@ class SqliteStore:
             with contextlib.suppress(queries.TooLong):
                 return read(patient=False)
         return await self._aside(lambda: read(patient=True))
+
+    async def offered(self) -> Mapping[str, int]:
+        """See `DispatchStore.offered`."""
+        return self._read(dispatching.offered)
+
+    async def due(self, limit: int, hold: int) -> tuple[DispatchedRun, ...]:
+        """See `DispatchStore.due`."""
+        runs: tuple[DispatchedRun, ...] = await self._writer.run(lambda tx: dispatching.due(tx, limit, hold))
+        return runs
+
+    async def told_engine(self, run: DispatchedRun, wait: int) -> None:
+        """See `DispatchStore.told_engine`."""
+        await self._writer.run(lambda tx: dispatching.told(tx, run, wait))
+
+    async def not_told_engine(self, run: DispatchedRun, wait: int) -> None:
+        """See `DispatchStore.not_told_engine`."""
+        await self._writer.run(lambda tx: dispatching.not_told(tx, run, wait))
+
+    async def standing(self, task_id: str) -> DispatchedRun | None:
+        """See `DispatchStore.standing`."""
+        return self._read(lambda db: dispatching.standing(db, task_id))
 
     async def journal(self, lease: Lease) -> tuple[JournalEntry, ...]:
         """See `TaskStore.journal`."""

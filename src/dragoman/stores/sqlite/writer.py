@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.gateway.audit import OK, AuditEntry
-from dragoman.gateway.ports import Commit, RunRef
+from dragoman.gateway.ports import Commit, Placing, RunRef
 from dragoman.gateway.quota import Tally
 from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
@@ -57,10 +57,12 @@ class Transaction:
     Attributes:
         now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch.
         epoch: the server's epoch.
+        placing: who executes the runs of what is accepted.
         audit: rows of the audit, to be written at the end of the batch.
         events: the events to announce after the commit.
         hooked: the tasks whose push notification configurations were changed, to announce after the commit.
-        runs: the runs to execute after the commit.
+        runs: the runs to execute here after the commit.
+        offered: the runs that others are to execute after the commit.
         scopes: numbers of scopes that are known from commits before this one.
         new_scopes: numbers given out in this transaction.
         tallies: how many tasks there are, for quotas.
@@ -73,15 +75,18 @@ class Transaction:
         now: int,
         scopes: dict[Scope, int],
         tallies: Tallies | None = None,
+        placing: Placing = Placing.HERE,
     ) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.epoch = epoch
+        self.placing = placing
         self.now = now
         self.audit: list[auditing.Row] = []
         self.events: list[TaskEvent] = []
         self.hooked: list[str] = []
         self.runs: list[RunRef] = []
+        self.offered: list[RunRef] = []
         self.scopes = scopes
         self.new_scopes: dict[Scope, int] = {}
         self.tallies = tallies if tallies is not None else Tallies()
@@ -142,6 +147,7 @@ class Writer:
         connection: sqlite3.Connection,
         ownership: Ownership,
         *,
+        placing: Placing,
         announce: Callable[[Commit], None],
         tend: Work,
         tend_seconds: float,
@@ -154,6 +160,7 @@ class Writer:
         Args:
             connection: for this thread alone from now on.
             ownership: checked in every transaction.
+            placing: who executes the runs of what is accepted.
             announce: called on the writer thread with what each commit made known.
             tend: run with every heartbeat (renewing leases).
             tend_seconds: how often that must be at least; a heartbeat comes every `HEARTBEAT_SECONDS` or sooner.
@@ -163,6 +170,7 @@ class Writer:
         """
         self._connection = connection
         self._ownership = ownership
+        self._placing = placing
         self._announce = announce
         self._tend = tend
         self._beat_seconds = max(MIN_BEAT_SECONDS, min(HEARTBEAT_SECONDS, tend_seconds))
@@ -273,11 +281,14 @@ class Writer:
         self._commit()
         self._scopes.update(transaction.new_scopes)
         if transaction.events or transaction.hooked:
-            self._announce(Commit(transaction.events, transaction.runs, transaction.hooked))
+            tx = transaction
+            self._announce(Commit(tx.events, tx.runs, tx.hooked, tx.offered))
 
     def _begin(self) -> Transaction:
         now = self._ownership.check(self._connection)
-        return Transaction(self._connection, self._ownership.epoch, now, self._scopes, self._tallies)
+        return Transaction(
+            self._connection, self._ownership.epoch, now, self._scopes, self._tallies, self._placing
+        )
 
     def _beat(self) -> None:
         if self._refusal is not None:
