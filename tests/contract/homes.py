@@ -10,13 +10,18 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from dragoman.gateway.ports import TaskStore
+from dragoman.gateway.dispatching import DispatchStore
+from dragoman.gateway.ports import Placing, TaskStore
 from dragoman.stores import postgres, sqlite
 from dragoman.stores.operating import StoreOperator
 from dragoman.stores.postgres import PostgresStore
 from dragoman.stores.sqlite import SqliteStore
 from dragoman.stores.target import Target
 from tests.harness.postgres import databases, execute, in_thread, rows
+
+
+class OpenStore(TaskStore, DispatchStore, Protocol):
+    """A store, as a server has it."""
 
 
 class StoreHome(Protocol):
@@ -28,7 +33,7 @@ class StoreHome(Protocol):
         """Prepare an empty store; `folder` is the test's own."""
         ...
 
-    def open(self) -> TaskStore:
+    def open(self, placing: Placing = Placing.HERE) -> OpenStore:
         """Open the store as a new server does, on the running loop. What an earlier server left is lost to it."""
         ...
 
@@ -74,9 +79,9 @@ class SqliteHome(StoreHome):
         self.path = folder / "store" / "dragoman.db"
         self._store: SqliteStore | None = None
 
-    def open(self) -> SqliteStore:
+    def open(self, placing: Placing = Placing.HERE) -> SqliteStore:
         self.close()
-        self._store = SqliteStore(self.path, lease=15.0, on_lost=lambda: None)
+        self._store = SqliteStore(self.path, lease=15.0, placing=placing, on_lost=lambda: None)
         return self._store
 
     def close(self) -> None:
@@ -139,9 +144,9 @@ class PostgresHome(StoreHome):
         self.url = in_thread(lambda: databases().make())
         self._store: PostgresStore | None = None
 
-    def open(self) -> PostgresStore:
+    def open(self, placing: Placing = Placing.HERE) -> PostgresStore:
         self.close()
-        self._store = PostgresStore(Target(self.url), lease=15.0)
+        self._store = PostgresStore(Target(self.url), lease=15.0, placing=placing)
         return self._store
 
     def close(self) -> None:
