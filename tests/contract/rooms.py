@@ -12,11 +12,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
+from uuid import uuid4
 
 from dragoman.agents import Agent
 from dragoman.app import Service
 from dragoman.config import Config, Server, Store
+from dragoman.engines.embedded import EmbeddedEngine
 from dragoman.engines.settings import EngineTable
+from dragoman.engines.temporal.engine import TemporalEngine
+from dragoman.engines.temporal.settings import TemporalTable
 from dragoman.gateway import Answer, Call, Gateway
 from dragoman.model import LOCAL, Change, Decision, Message, Principal, Scope, Task, TaskEvent, TaskState
 from dragoman.model.message import text_of
@@ -27,6 +31,7 @@ from dragoman.stores.target import Target
 from dragoman.telemetry.logs import LogSink
 from tests.contract.samples import message
 from tests.harness.postgres import databases, execute, in_thread, rows
+from tests.harness.temporal import temporal_address
 
 T = TypeVar("T")
 
@@ -148,7 +153,7 @@ class EmbeddedRoom(EngineRoom):
         self._log = LogSink(io.TextIOWrapper(io.BytesIO()))
         config = Config(
             server=Server(drain="0s"),
-            engine=EngineTable(sweep="100ms", max_runs=max_runs),
+            engine=self._engine(max_runs),
             store=self._where(),
         )
         self._service = service = Service(
@@ -161,6 +166,16 @@ class EmbeddedRoom(EngineRoom):
     def _where(self) -> Store:
         """The configuration's store: a file in the data folder."""
         return Store()
+
+    def _engine(self, max_runs: int) -> EngineTable:
+        """The configuration's engine."""
+        return EngineTable(sweep="100ms", max_runs=max_runs)
+
+    def _handlers(self) -> EmbeddedEngine:
+        """What runs handlers."""
+        assert self._service is not None
+        assert isinstance(self._service._engine, EmbeddedEngine)
+        return self._service._engine
 
     async def crash(self) -> None:
         service, self._service = self._service, None
@@ -226,9 +241,9 @@ class EmbeddedRoom(EngineRoom):
         return await self._store.events(task_id, 0)
 
     def held(self) -> Held:
-        assert self._service is not None
-        loops = self._service._engine._loops.values()
-        places = sum(sum(counts) for counts in self._service._engine.counts().values())
+        handlers = self._handlers()
+        loops = handlers._loops.values()
+        places = sum(sum(counts) for counts in handlers.counts().values())
         tasks = sum(len(asyncio.all_tasks(loop._loop)) for loop in loops)
         leases = "SELECT count(*) FROM task WHERE dispatch <> 'done' AND (owner <> 0 OR lease_until <> 0)"
         return Held(places, tasks, self._count(leases))
@@ -292,12 +307,37 @@ class PostgresRoom(EmbeddedRoom):
         execute(self._url, "UPDATE clock SET offset_ms = offset_ms + $1", milliseconds)
 
 
+class TemporalRoom(EmbeddedRoom):
+    """Temporal over SQLite: it has a run executed, in this process."""
+
+    name = "temporal"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._queue = uuid4().hex
+
+    def _engine(self, max_runs: int) -> EngineTable:
+        temporal = TemporalTable(address=temporal_address(), task_queue=self._queue)
+        return EngineTable(kind="temporal", lease="1s", sweep="100ms", max_runs=max_runs, temporal=temporal)
+
+    async def start(self, *agents: Agent, max_runs: int = 1000) -> None:
+        await super().start(*agents, max_runs=max_runs)
+        # Temporal takes longer to begin than a run may take before it shows.
+        self._handlers()._fresh._after = 2.0
+
+    def _handlers(self) -> EmbeddedEngine:
+        assert self._service is not None
+        assert isinstance(self._service._engine, TemporalEngine)
+        assert isinstance(self._service._engine._handlers, EmbeddedEngine)
+        return self._service._engine._handlers
+
+
 _AT_WORK = (TaskState.SUBMITTED, TaskState.WORKING)
 
 ENGINES: list[type[EngineRoom]] = [EmbeddedRoom]
 """The engines under contract."""
 
-SOAKED: list[type[EngineRoom]] = [PostgresRoom]
+SOAKED: list[type[EngineRoom]] = [PostgresRoom, TemporalRoom]
 """Those over another store, which has a contract of its own: with `--soak` alone."""
 
 

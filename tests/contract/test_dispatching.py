@@ -100,6 +100,7 @@ async def test_whoever_takes_a_run_knows_that_the_engine_was_told(home: StoreHom
     task_id = await accepted(store)
     lease = await taken(store, task_id)
     assert lease.epoch == 2
+    assert len(await store.events(task_id, 0)) == 1, "nothing is taken back: nobody has written anything yet"
     assert await store.offered() == {}
     home.shift_clock(HOLD)
     found = await only(store)

@@ -5,6 +5,8 @@ tests that need no control over it.
 """
 
 import asyncio
+import atexit
+import functools
 import os
 import shutil
 import signal
@@ -118,6 +120,18 @@ class TemporalServer:
         if self._process is not None:
             self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@functools.cache
+def temporal_address() -> str:
+    """Return the address of a server that no test stops: the one that is named, or one for the whole session."""
+    named = os.environ.get("DRAGOMAN_TEST_TEMPORAL")
+    if named:
+        return named
+    server = TemporalServer()
+    server.start()
+    atexit.register(server.remove)
+    return server.address
 
 
 def ask(address: str, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:

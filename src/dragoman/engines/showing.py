@@ -17,11 +17,12 @@ class FreshRuns:
     def __init__(self, agents: Mapping[str, AgentRuntime], store: TaskStore) -> None:
         self._agents = agents
         self._store = store
+        self._after = SHOW_AFTER
         self._fresh: dict[str, tuple[float, Lease]] = {}
 
     def note(self, runs: Iterable[RunRef]) -> None:
         """Begin to wait for the first act of runs, unless their agents never show tasks."""
-        due = time.monotonic() + SHOW_AFTER
+        due = time.monotonic() + self._after
         for run in runs:
             shows = self._agents[run.scope.agent].settings.replies != "message"
             if shows and run.state is TaskState.SUBMITTED:

@@ -366,7 +366,7 @@ class TaskStore(Protocol):
     async def take_over(self, run: LostRun) -> bool:
         """Take a lost run for this server, as its next attempt; false if somebody else was quicker.
 
-        A run that was never entered loses no attempt.
+        A run that was never entered loses no attempt. Of one that somebody had, what is not journaled is taken back.
         """
         ...
 

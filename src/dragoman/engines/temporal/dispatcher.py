@@ -24,7 +24,7 @@ from dragoman.engines.temporal.client import (
     is_unknown,
     rpc_timeout,
 )
-from dragoman.engines.temporal.workflow import RESUME, RUN, Order
+from dragoman.engines.temporal.workflow import RESUME, RUN, TASK, Order
 from dragoman.gateway.dispatching import DispatchedRun, DispatchStore, Notice
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import LostRun
@@ -190,6 +190,7 @@ class Dispatcher:
                 task_queue=self._task_queue,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 run_timeout=timedelta(seconds=span),
+                task_timeout=TASK,
                 rpc_timeout=rpc_timeout(),
             )
 

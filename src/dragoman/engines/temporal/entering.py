@@ -9,7 +9,7 @@ from typing import Protocol
 
 from temporalio import activity
 from temporalio.client import Client
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
@@ -184,7 +184,9 @@ class Entering:
             return found.run.epoch
         if found.is_held or self._closing.is_set():
             raise ApplicationError(
-                "another server has the run", next_retry_delay=timedelta(seconds=RETRY_SECONDS)
+                "this server cannot have the run just now",
+                next_retry_delay=timedelta(seconds=RETRY_SECONDS),
+                category=ApplicationErrorCategory.BENIGN,
             )
         await self._taking.take_up(found.run)
         return None

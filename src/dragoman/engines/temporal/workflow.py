@@ -19,6 +19,9 @@ ENTER = "dragoman-enter"
 RESUME = "resume"
 """The signal that a parked run is to go on, with its epoch from then on."""
 
+TASK = timedelta(seconds=3)
+"""How long a step of the workflow's own, of a few milliseconds, may be with a worker that may have just died."""
+
 ENDED = 0
 
 
@@ -70,7 +73,9 @@ class RunWorkflow:
         await workflow.wait_condition(lambda: self._resumed > parked)
         # A history of its own for each entry, and a time of its own.
         workflow.continue_as_new(
-            replace(order, resumed=self._resumed), run_timeout=timedelta(seconds=order.span)
+            replace(order, resumed=self._resumed),
+            run_timeout=timedelta(seconds=order.span),
+            task_timeout=TASK,
         )
 
     @workflow.signal(name=RESUME)

@@ -135,14 +135,18 @@ async def take_over(tx: Transaction, run: LostRun) -> bool:
     row = tx.find(tx.scope_id(run.scope), run.task_id, hidden=True)
     if row is None or row.epoch != run.epoch or row.state not in RUNNING:
         return False
+    is_left = row.owner == NOBODY
     row.epoch += 1
     row.attempt += row.dispatch != "pending"
     row.dispatch = "sent"
     row.owner = tx.replica
     tx.note_taken(row)
-    await tx.flush()
-    kept = await tx.db.fetchval("SELECT max(seq) FROM journal WHERE task_id = $1", row.id)
-    tx.write(row, (Resumed(kept or 1),))
+    tx.save(row)
+    if not is_left:
+        # Whoever had it may have written something that starts over now.
+        await tx.flush()
+        kept = await tx.db.fetchval("SELECT max(seq) FROM journal WHERE task_id = $1", row.id)
+        tx.write(row, (Resumed(kept or 1),))
     tx.runs.append(await run_ref(tx, row, run.scope))
     return True
 

@@ -153,6 +153,7 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
     row = find(tx, scope_id(tx, run.scope), run.task_id, hidden=True)
     if row is None or row.epoch != run.epoch or row.state not in RUNNING:
         return False
+    is_left = not tx.execute("SELECT owner FROM task WHERE id = ?", (row.id,)).fetchone()[0]
     row.epoch += 1
     row.attempt += row.dispatch != "pending"
     row.dispatch = "sent"
@@ -160,8 +161,10 @@ def take_over(tx: Transaction, run: LostRun, lease_ms: int) -> bool:
         "UPDATE task SET epoch = ?, attempt = ?, owner = ?, lease_until = ?, dispatch = 'sent' WHERE id = ?",
         (row.epoch, row.attempt, tx.epoch, tx.now + lease_ms, row.id),
     )
-    kept = tx.execute("SELECT max(seq) FROM journal WHERE task_id = ?", (row.id,)).fetchone()[0]
-    write(tx, row, (Resumed(kept or 1),))
+    if not is_left:
+        # Whoever had it may have written something that starts over now.
+        kept = tx.execute("SELECT max(seq) FROM journal WHERE task_id = ?", (row.id,)).fetchone()[0]
+        write(tx, row, (Resumed(kept or 1),))
     note_taken(tx, row.id)
     tx.runs.append(run_ref(tx, row, run.scope))
     return True

@@ -280,7 +280,7 @@ class Writer:
         transaction.write_audit()
         self._commit()
         self._scopes.update(transaction.new_scopes)
-        if transaction.events or transaction.hooked:
+        if transaction.events or transaction.runs or transaction.hooked:
             tx = transaction
             self._announce(Commit(tx.events, tx.runs, tx.hooked, tx.offered))
 

@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
-from dragoman.engines.temporal.workflow import ENTER, RESUME, RUN, Order, RunWorkflow
+from dragoman.engines.temporal.workflow import ENTER, RESUME, RUN, TASK, Order, RunWorkflow
 from tests.harness.temporal import TemporalServer
 
 FOLDER = Path(__file__).parent / "histories"
@@ -45,7 +45,9 @@ async def record(client: Client) -> None:
     async with Worker(client, task_queue=QUEUE, workflows=[RunWorkflow], activities=[entries.enter]):
         for task_id in ("ends", "asks"):
             order = Order(task_id, QUEUE, lease=15.0, span=3660.0)
-            handle = await client.start_workflow(RUN, order, id=f"dragoman-{task_id}", task_queue=QUEUE)
+            handle = await client.start_workflow(
+                RUN, order, id=f"dragoman-{task_id}", task_queue=QUEUE, task_timeout=TASK
+            )
             if task_id == "ends":
                 await handle.result()
                 (FOLDER / "ended.json").write_text(await written(handle))
