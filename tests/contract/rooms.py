@@ -59,9 +59,13 @@ NOTHING = Held(0, 0, 0)
 
 
 class EngineRoom(Protocol):
-    """A server's inside with one engine. It can crash and be started again on the same store."""
+    """A server's inside with one engine. It can crash and be started again on the same store.
+
+    `queues_here`: runs wait in the engine's own process, in an order and within bounds that are under contract too.
+    """
 
     name: str
+    queues_here = True
 
     def __init__(self, folder: Path) -> None:
         """Prepare an empty store in `folder`."""
@@ -311,6 +315,7 @@ class TemporalRoom(EmbeddedRoom):
     """Temporal over SQLite: it has a run executed, in this process."""
 
     name = "temporal"
+    queues_here = False
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

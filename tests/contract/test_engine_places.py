@@ -17,6 +17,8 @@ from dragoman.model.operation import SendMessage
 from tests.contract.rooms import EngineRoom, eventually, state, texts
 from tests.contract.samples import message
 
+pytestmark = pytest.mark.queue
+
 S = TaskState
 
 
