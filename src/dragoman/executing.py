@@ -57,7 +57,7 @@ class ServedEngine(Engine, Protocol):
         """Note that a run has acted: it needs no showing."""
         ...
 
-    def unready(self) -> Sequence[str]:
+    async def unready(self) -> Sequence[str]:
         """Return why runs are not executed here though they should be."""
         ...
 

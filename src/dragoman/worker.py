@@ -138,7 +138,7 @@ class Worker:
             await self._store.check()
         except Unavailable as error:
             return [error.message]
-        return self._engine.unready()
+        return await self._engine.unready()
 
     def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
         for agent, (running, waiting) in self._engine.counts().items():

@@ -354,6 +354,21 @@ def test_a_cancel_at_a_server_stops_the_handler_at_a_worker_within_a_second(
     )
 
 
+def test_a_worker_is_not_ready_while_temporal_does_not_answer_and_a_server_is(
+    temporal: TemporalServer, folder: Path, url: str, processes: ExitStack
+) -> None:
+    config = configured(folder, temporal.address, url=url)
+    server = processes.enter_context(ServerProcess(folder / "server", config=config, arguments=["--no-runs"]))
+    worker = processes.enter_context(WorkerProcess(folder / "worker", config=config))
+    reason = {"status": "unready", "reasons": ["Temporal cannot be reached: runs are accepted and wait"]}
+    assert (health(worker, "/readyz")[0], json.loads(health(worker, "/readyz")[1])) == (503, reason)
+    temporal.start()
+    until(lambda: health(worker, "/readyz")[0] == 200, what="the worker to reach it")
+    temporal.kill()
+    assert health(worker, "/readyz")[0] == 503
+    assert health(server, "/readyz")[0] == 200
+
+
 def test_a_worker_that_ends_hands_its_run_back(
     standing: TemporalServer, folder: Path, url: str, processes: ExitStack
 ) -> None:

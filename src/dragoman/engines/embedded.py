@@ -157,7 +157,7 @@ class EmbeddedEngine:
         """Note that a run has acted: it needs no showing."""
         self._fresh.settle(task_id)
 
-    def unready(self) -> Sequence[str]:
+    async def unready(self) -> Sequence[str]:
         """Return why runs are not executed here though they should be: nothing keeps them."""
         return ()
 

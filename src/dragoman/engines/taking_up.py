@@ -19,8 +19,10 @@ class TakingUp:
         self._agents = agents
         self._store = store
 
-    async def take_up(self, run: LostRun) -> None:
+    async def take_up(self, run: LostRun, *, is_new: bool = False) -> None:
         """Take a run over for this process, or end it; nothing if somebody else was quicker.
+
+        `is_new` if nobody has had it before: then there is nothing to tell the operator.
 
         Raises:
             Unavailable.
@@ -32,7 +34,7 @@ class TakingUp:
             await self.give_up(
                 run, f"The run was interrupted in each of its {run.attempt} attempts and is not tried again."
             )
-        elif await self._store.take_over(run):
+        elif await self._store.take_over(run) and not is_new:
             attempt = run.attempt + run.entered
             _LOG.info("took over a lost run", extra={"task_id": run.task_id, "attempt": attempt})
 

@@ -64,9 +64,9 @@ class TemporalEngine:
         for task in self._tasks:
             task.cancel()
 
-    def unready(self) -> list[str]:
+    async def unready(self) -> Sequence[str]:
         """Return why no runs are executed here though they should be; nothing where none are meant to be."""
-        if self._entering is None or self._entering.is_connected:
+        if self._entering is None or await self._entering.is_reachable():
             return []
         return ["Temporal cannot be reached: runs are accepted and wait"]
 

@@ -30,6 +30,9 @@ STICKY = timedelta(seconds=1)
 PATIENCE = timedelta(hours=24)
 """How long a worker that takes no more waits for its runs: `hand_back` ends that sooner."""
 
+CHECK_SECONDS = 2.0
+"""How long a check waits for an answer: whoever asks whether a worker is ready does not wait long."""
+
 RETRY_SECONDS = 1.0
 """Seconds between two tries to reach Temporal, and to take a run that somebody else still holds."""
 
@@ -73,7 +76,7 @@ class Entering:
             task_queue: where workflows are taken from.
             lease: seconds without a heartbeat after which Temporal has an activity tried elsewhere.
         """
-        self.is_connected = False
+        self._client: Client | None = None
         self._connector = connector
         self._store = store
         self._agents = agents
@@ -90,6 +93,14 @@ class Entering:
         """Know that a run is not here any more; may be called on any thread."""
         with suppress(RuntimeError):
             self._serving.call_soon_threadsafe(self._note_left, task_id)
+
+    async def is_reachable(self) -> bool:
+        """Tell whether Temporal answers, so that runs can come from it."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                return self._client is not None and await self._client.service_client.check_health()
+        except (RPCError, *UNREACHABLE):
+            return False
 
     def close(self) -> None:
         """Take no more runs; those that are here are waited for no longer than they are here."""
@@ -108,7 +119,7 @@ class Entering:
                 await self._work()
             except (RPCError, *UNREACHABLE) as error:
                 _LOG.warning("no runs come from Temporal: %s", type(error).__name__)
-            self.is_connected = False
+            self._client = None
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_SECONDS):
                     await self._closing.wait()
@@ -126,7 +137,7 @@ class Entering:
         ]
         running = [asyncio.create_task(worker.run()) for worker in workers]
         closing = asyncio.create_task(self._closing.wait())
-        self.is_connected = True
+        self._client = client
         try:
             await asyncio.wait([closing, *running], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -188,7 +199,7 @@ class Entering:
                 next_retry_delay=timedelta(seconds=RETRY_SECONDS),
                 category=ApplicationErrorCategory.BENIGN,
             )
-        await self._taking.take_up(found.run)
+        await self._taking.take_up(found.run, is_new=not found.run.entered)
         return None
 
     def _note_left(self, task_id: str) -> None:
