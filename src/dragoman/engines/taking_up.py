@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Protocol
 
 from dragoman.gateway.execute import AgentRuntime
-from dragoman.gateway.ports import LostRun, TaskStore
+from dragoman.gateway.ports import LostRun
 
 NOT_RETRIED = "The server was interrupted; the outcome is unknown and was not retried."
 """What a task says whose handler may have begun and must not begin again."""
@@ -12,10 +13,22 @@ NOT_RETRIED = "The server was interrupted; the outcome is unknown and was not re
 _LOG = logging.getLogger("dragoman.engine")
 
 
+class RunStore(Protocol):
+    """Where runs are taken; see `gateway.ports.TaskStore`."""
+
+    async def take_over(self, run: LostRun) -> bool:
+        """Take a lost run for this server; false if somebody else was quicker."""
+        ...
+
+    async def give_up(self, run: LostRun, text: str, *, reveal: bool) -> None:
+        """End a lost run as FAILED, saying `text`."""
+        ...
+
+
 class TakingUp:
     """Does that as each run's agent is configured: `on_lost_worker` and `max_attempts`."""
 
-    def __init__(self, agents: Mapping[str, AgentRuntime], store: TaskStore) -> None:
+    def __init__(self, agents: Mapping[str, AgentRuntime], store: RunStore) -> None:
         self._agents = agents
         self._store = store
 

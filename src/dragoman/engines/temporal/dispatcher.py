@@ -133,6 +133,10 @@ class Dispatcher:
         return len(due) == limit
 
     async def _settle(self, one: DispatchedRun) -> None:
+        if one.run is not None and one.notice is not Notice.STOP and one.run.scope.agent not in self._agents:
+            # How it is to be executed is known to those who serve its agent.
+            await self._store.not_told_engine(one, LONGEST_WAIT_MS)
+            return
         try:
             async with asyncio.timeout(RPC_SECONDS * 1.5):
                 wait = await self._tell(one)
@@ -175,10 +179,7 @@ class Dispatcher:
         return self._look_ms
 
     async def _start(self, client: Client, run: LostRun, deadline_at: int) -> None:
-        agent = self._agents.get(run.scope.agent)
-        if agent is None:
-            # Whoever accepted it serves it, and has it started.
-            return
+        agent = self._agents[run.scope.agent]
         settings = agent.settings
         span = settings.deadline + MARGIN + (0 if settings.flat_deadline else settings.parked_deadline)
         order = Order(run.task_id, queue_of(self._task_queue, agent.home), self._lease, span)
