@@ -12,10 +12,10 @@ from dragoman import config
 from dragoman.agents import child
 from dragoman.agents.agent import Agent
 from dragoman.agents.run import MAX_DETAILS
-from dragoman.app import FAILURES_PER_SECOND
 from dragoman.bindings.cors import PREFLIGHT_SECONDS
 from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
 from dragoman.bindings.hosted import BODY_LIMIT as HOSTED_BODY
+from dragoman.callers import FAILURES_PER_SECOND
 from dragoman.cards.serve import MAX_AGE
 from dragoman.configured import MAX_OUTPUT
 from dragoman.egress.addresses import GLOBAL_V6, SPECIAL_V4, SPECIAL_V6
