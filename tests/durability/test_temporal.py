@@ -375,10 +375,10 @@ def test_a_worker_that_ends_hands_its_run_back(
     config = configured(folder, standing.address, '[server]\ndrain = "0s"\n', url=url)
     server = processes.enter_context(ServerProcess(folder / "server", config=config, arguments=["--no-runs"]))
     first = processes.enter_context(WorkerProcess(folder / "first", config=config))
-    task_id = begin(server, "slow 2")
-    until(lambda: has(url, task_id, first), what="the worker to have it")
-    processes.enter_context(WorkerProcess(folder / "second", config=config))
-    assert first.terminate() == 0
+    second = processes.enter_context(WorkerProcess(folder / "second", config=config))
+    task_id = begin(server, "slow 4")
+    worker, _ = at_work(url, task_id, (first, second))
+    assert worker.terminate() == 0
     assert ended(server, task_id) == "TASK_STATE_COMPLETED"
     assert rows(url, "SELECT attempt FROM task WHERE id = $1", task_id)[0][0] == 2
 
