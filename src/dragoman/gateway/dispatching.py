@@ -37,7 +37,6 @@ class DispatchedRun(Struct, frozen=True, kw_only=True):
     tries: int
     run: LostRun | None
     state: TaskState | None
-    deadline_at: int = 0
     is_held: bool = False
 
 

@@ -8,7 +8,7 @@ from dragoman.gateway.ports import LostRun
 from dragoman.model import Scope, TaskState
 
 COLUMNS = (
-    "d.task_id, d.notice, d.epoch, d.tries, t.state, t.epoch, t.attempt, t.dispatch, t.deadline_at,"
+    "d.task_id, d.notice, d.epoch, d.tries, t.state, t.epoch, t.attempt, t.dispatch,"
     " s.tenant, s.principal, s.agent"
 )
 """The columns of a DispatchedRun, in order; whether it is held comes after them."""
@@ -18,7 +18,7 @@ JOINED = "dispatch d LEFT JOIN task t ON t.id = d.task_id LEFT JOIN scope s ON s
 
 def dispatched(row: Sequence[Any]) -> DispatchedRun:
     """Return the run of a row."""
-    task_id, notice, noted, tries, state, epoch, attempt, dispatch, deadline_at, *names, is_held = row
+    task_id, notice, noted, tries, state, epoch, attempt, dispatch, *names, is_held = row
     run = None
     if state is not None:
         run = LostRun(
@@ -31,6 +31,5 @@ def dispatched(row: Sequence[Any]) -> DispatchedRun:
         tries=tries,
         run=run,
         state=TaskState(state) if state is not None else None,
-        deadline_at=deadline_at or 0,
         is_held=bool(is_held),
     )

@@ -159,7 +159,7 @@ class Dispatcher:
             if one.run is None or one.notice is Notice.STOP:
                 await handle.cancel(rpc_timeout=rpc_timeout())
             elif one.notice is Notice.START and not one.run.entered:
-                await self._start(client, one.run, one.deadline_at)
+                await self._start(client, one.run)
             elif one.notice is Notice.RESUME:
                 await handle.signal(RESUME, one.epoch, rpc_timeout=rpc_timeout())
             elif one.notice is Notice.NONE and not one.is_held and not _waits(one):
@@ -178,7 +178,7 @@ class Dispatcher:
         self._note_up()
         return self._look_ms
 
-    async def _start(self, client: Client, run: LostRun, deadline_at: int) -> None:
+    async def _start(self, client: Client, run: LostRun) -> None:
         agent = self._agents[run.scope.agent]
         settings = agent.settings
         span = settings.deadline + MARGIN + (0 if settings.flat_deadline else settings.parked_deadline)
