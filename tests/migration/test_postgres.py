@@ -1,5 +1,6 @@
 """The schema of a PostgreSQL store: the sum of its numbered files, applied once, by the command and by nothing else."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from dragoman.stores.errors import StoreError
-from dragoman.stores.postgres import schema_status, script, upgrade
+from dragoman.stores.postgres import migrating, schema_status, script, upgrade
 from dragoman.stores.postgres.migrating import migrations
+from dragoman.stores.schema import Migration, SchemaStatus
 from dragoman.stores.target import Target
-from tests.harness.postgres import databases, execute, rows
+from tests.harness.postgres import ask, databases, execute, rows
 from tests.harness.server import ServerDidNotStartError, ServerProcess
 from tests.migration.test_served import dragoman
 
@@ -96,21 +98,88 @@ def test_an_upgrade_that_fails_leaves_everything_as_it_was(empty: str) -> None:
     assert shape(empty) == before
 
 
-def test_a_newer_schema_is_left_alone(empty: str) -> None:
+def test_a_newer_schema_that_takes_no_older_servers_is_left_alone(empty: str) -> None:
     upgrade(Target(empty))
-    execute(empty, "UPDATE schema_version SET version = $1", NEWEST + 1)
+    execute(empty, "UPDATE schema_version SET version = $1, oldest = $1", NEWEST + 1)
     for work in (schema_status, upgrade):
         with pytest.raises(StoreError, match=f"schema {NEWEST + 1}, newer .* use a newer Dragoman"):
             work(Target(empty))
 
 
-def test_an_upgrade_waits_until_no_server_is_there(empty: str, config: Path, tmp_path: Path) -> None:
+def test_a_newer_schema_that_takes_older_servers_is_served_and_not_touched(
+    empty: str, config: Path, tmp_path: Path
+) -> None:
+    upgrade(Target(empty))
+    execute(empty, "UPDATE schema_version SET version = $1, oldest = $2", NEWEST + 1, NEWEST)
+    status = dragoman("migrate", "status", "--config", config, cwd=tmp_path)
+    said = f"schema {NEWEST + 1}, which this Dragoman, of schema {NEWEST}, may use"
+    assert (status.returncode, said in status.stdout) == (0, True)
+    with ServerProcess(tmp_path / "data", config=config) as server:
+        assert server.url
+    done = upgrade(Target(empty))
+    assert (done.before, done.schema, number(empty)) == (NEWEST + 1, NEWEST + 1, NEWEST + 1)
+
+
+def test_an_upgrade_waits_until_no_server_is_there_that_could_not_go_on(
+    empty: str, config: Path, tmp_path: Path
+) -> None:
     upgrade(Target(empty))
     with ServerProcess(tmp_path / "data", config=config):
-        # As if there were something to do.
-        execute(empty, "UPDATE schema_version SET version = $1", NEWEST - 1 or -1)
-        with pytest.raises(StoreError, match="in use by 1 Dragoman server; stop"):
+        # As if that server were older and there were something to do.
+        execute(empty, "UPDATE schema_version SET version = $1", NEWEST - 1)
+        execute(empty, "UPDATE replica SET schema = $1", NEWEST - 1)
+        with pytest.raises(StoreError, match="in use by 1 Dragoman server that could not go on; stop"):
             upgrade(Target(empty))
+
+
+@pytest.mark.parametrize(
+    ("sql", "oldest"),
+    [
+        ("-- One more table.\nCREATE TABLE more (id integer);", 7),
+        ("-- One more table. Servers of schema 5 and later may go on.\nCREATE TABLE more (id integer);", 7),
+        (
+            "-- One more table.\n-- Servers of schema 5 and later may go on.\nCREATE TABLE more (id integer);",
+            5,
+        ),
+    ],
+)
+def test_a_file_says_on_a_line_of_its_own_which_servers_can_go_on(sql: str, oldest: int) -> None:
+    assert Migration(7, "0007_more", sql).oldest == oldest
+
+
+def test_the_oldest_schema_that_may_go_on_is_the_newest_that_any_file_asks_for(empty: str) -> None:
+    upgrade(Target(empty))
+    steps = [
+        Migration(NEWEST + more, "", f"-- Servers of schema {oldest} and later may go on.")
+        for more, oldest in ((1, NEWEST), (2, NEWEST + 1), (3, NEWEST))
+    ]
+    for count, expected in ((1, NEWEST), (3, NEWEST + 1)):
+        status = SchemaStatus("", NEWEST, NEWEST + count, tuple(steps[:count]))
+        execute(empty, script(status))
+        assert rows(empty, "SELECT version, oldest FROM schema_version")[0] == (NEWEST + count, expected)
+
+
+def test_an_upgrade_gives_way_to_who_has_a_table_and_says_so_if_that_lasts(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "LOCK_WAIT", "50ms")
+    monkeypatch.setattr(migrating, "PAUSE_SECONDS", 0.05)
+    upgrade(Target(empty))
+    change = "-- Servers of schema 1 and later may go on.\nALTER TABLE task ADD COLUMN more integer;"
+    step = Migration(NEWEST + 1, "more", change)
+    monkeypatch.setattr(migrating, "migrations", lambda: [*migrations(), step])
+    before = shape(empty)
+
+    async def hold(connection: Any) -> None:
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE task IN ACCESS SHARE MODE")
+            with pytest.raises(StoreError, match=r"is as it was: a table was in use .* pg_dump"):
+                await asyncio.to_thread(upgrade, Target(empty))
+
+    ask(empty, hold)
+    assert shape(empty) == before
+    assert upgrade(Target(empty)).schema == NEWEST + 1
+    assert shape(empty) > before
 
 
 def test_a_server_refuses_a_database_that_was_not_migrated_and_says_what_to_run(
@@ -124,7 +193,7 @@ def test_a_server_refuses_a_database_that_was_not_migrated_and_says_what_to_run(
     assert "holds no store yet. Run `dragoman migrate upgrade`" in str(refusal.value)
     assert shape(empty) == set()
     upgrade(Target(empty))
-    execute(empty, "UPDATE schema_version SET version = $1", NEWEST - 1 or -1)
+    execute(empty, "UPDATE schema_version SET version = $1", NEWEST - 1)
     with (
         pytest.raises(ServerDidNotStartError) as refusal,
         ServerProcess(tmp_path / "data", config=config),

@@ -32,6 +32,8 @@ def status(
         print(json.dumps(facts, ensure_ascii=False, indent=2))
     elif not found.schema:
         print(_none(found))
+    elif found.schema > found.newest:
+        print(f"{found.place}: schema {found.schema}, which this Dragoman, of schema {found.newest}, may use")
     else:
         print(f"{found.place}: schema {found.schema}, this Dragoman needs {found.newest}")
         for name in pending:
@@ -54,7 +56,8 @@ def upgrade(
 ) -> None:
     """Copy the store, then bring it up to the newest schema: all of it, or nothing.
 
-    No server may use the store meanwhile. To go back to an older Dragoman, put the copy in the store's place.
+    No server may use a SQLite store meanwhile; those of a PostgreSQL store may where the new schema allows it. To go
+    back to an older Dragoman, put the copy in the store's place.
     """
     from dragoman.stores.errors import StoreError
     from dragoman.stores.sqlite import upgrade as carry_out

@@ -1,8 +1,11 @@
 """The schema of a store: numbered SQL files, each applied once and in order."""
 
+import re
 from importlib import resources
 
 from msgspec import Struct
+
+_OLDEST = re.compile(r"^-- Servers of schema (\d+) and later may go on\b", re.MULTILINE)
 
 
 class Migration(Struct, frozen=True):
@@ -12,11 +15,17 @@ class Migration(Struct, frozen=True):
     name: str
     sql: str
 
+    @property
+    def oldest(self) -> int:
+        """The oldest schema whose servers may use the store after this step, as the file says; its own if not."""
+        found = _OLDEST.search(self.sql)
+        return int(found[1]) if found else self.number
+
 
 class SchemaStatus(Struct, frozen=True):
     """A store's schema (0: there is no store yet), that of this Dragoman, and what lies between them.
 
-    `place` is where the store is, as it is shown.
+    `place` is where the store is, as it is shown. A schema above `newest` is one that this Dragoman may use.
     """
 
     place: str

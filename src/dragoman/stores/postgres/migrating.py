@@ -1,6 +1,8 @@
 """The schema of a PostgreSQL store: numbered SQL files, each applied once and in order, under a lock.
 
-Nothing is made by serving: whoever runs the database decides when its tables change.
+Nothing is made by serving: whoever runs the database decides when its tables change. A file may say that servers of an
+older schema can go on with what it makes (`Migration.oldest`); the store keeps that number, because those servers
+have not got the file. So they go on, and may start, while they are replaced one by one.
 """
 
 import asyncio
@@ -13,13 +15,28 @@ from msgspec import Struct
 
 from dragoman.stores.errors import StoreError
 from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect
-from dragoman.stores.postgres.replicas import ARE_SERVED
+from dragoman.stores.postgres.replicas import LIVING
 from dragoman.stores.schema import Migration, SchemaStatus, numbered_files
 from dragoman.stores.target import Target
 
 T = TypeVar("T")
 
 _LOCK = 1_146_241_868
+
+LOCK_WAIT = "2s"
+"""How long an upgrade waits for a table. Whoever comes after it waits too, so beside servers that must be short."""
+
+TRIES = 5
+PAUSE_SECONDS = 1.0
+
+LONGEST_SECONDS = 86_400.0
+"""How long one file of an upgrade may take."""
+
+_OUTDATED = (
+    # Servers of the first two schemas do not say which one they were made for.
+    "SELECT count(*) FROM replica r WHERE coalesce((to_jsonb(r) ->> 'schema')::integer, 0) < $1"
+    f" AND r.id IN ({LIVING})"
+)
 
 
 def migrations() -> list[Migration]:
@@ -38,7 +55,7 @@ def schema_status(target: Target) -> SchemaStatus:
     """Return how the schema of a database stands. One without our tables has schema 0.
 
     Raises:
-        StoreError: it cannot be reached, or has a newer schema.
+        StoreError: it cannot be reached, or has a newer schema that this Dragoman cannot use.
     """
     return asyncio.run(visit(target, lambda connection: _status(connection, target)))
 
@@ -47,38 +64,55 @@ def script(status: SchemaStatus) -> str:
     """Return the SQL that brings a database to the newest schema, as one transaction; empty if it is there."""
     if not status.pending:
         return ""
-    steps = [f"{one.sql.rstrip()}\n{_marked(one)}\n" for one in status.pending]
-    return "\n".join(["BEGIN;", f"SELECT pg_advisory_xact_lock({_LOCK});\n", *steps, "COMMIT;\n"])
+    steps = [f"{one.sql.rstrip()}\n" for one in status.pending]
+    lock = f"SELECT pg_advisory_xact_lock({_LOCK});\n"
+    return "\n".join(["BEGIN;", lock, *steps, f"{_marked(status)}\n", "COMMIT;\n"])
 
 
 def upgrade(target: Target) -> Upgraded:
     """Bring a database to the newest schema, in one transaction.
 
-    Nothing is done if it is there already.
+    Nothing is done if it is there already, or beyond it. Servers may run meanwhile if all files that are to be applied
+    say so for their schema.
 
     Raises:
-        StoreError: servers use it, or it cannot be upgraded; it is as it was.
+        StoreError: servers use it that could not go on, or it cannot be upgraded; it is as it was.
     """
 
     async def run(connection: Any) -> Upgraded:
-        try:
-            async with connection.transaction():
-                await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-                status = await _status(connection, target)
-                if status.schema and status.pending:
-                    await _check_unused(connection, target)
-                for one in status.pending:
-                    await connection.execute(one.sql)
-                    await connection.execute(_marked(one))
-        except FAILURES as error:
-            raise StoreError(f"{target} could not be upgraded and is as it was: {error}") from error
-        return Upgraded(status.schema, status.newest)
+        for left in reversed(range(TRIES)):
+            try:
+                async with connection.transaction():
+                    return await _upgrade(connection, target)
+            except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+                if not left:
+                    raise StoreError(
+                        f"{target} could not be upgraded and is as it was: a table was in use for {LOCK_WAIT} each of "
+                        f"{TRIES} times ({error}). Look for long transactions, such as a pg_dump, and try again"
+                    ) from error
+            except FAILURES as error:
+                raise StoreError(f"{target} could not be upgraded and is as it was: {error}") from error
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise AssertionError("the last try returns or raises")
 
     return asyncio.run(visit(target, run))
 
 
+async def _upgrade(connection: Any, target: Target) -> Upgraded:
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+    status = await _status(connection, target)
+    if status.schema and status.pending:
+        await _check_unused(connection, target, max(one.oldest for one in status.pending))
+    await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT}'")
+    for one in status.pending:
+        await connection.execute(one.sql, timeout=LONGEST_SECONDS)
+    if status.pending:
+        await connection.execute(_marked(status))
+    return Upgraded(status.schema, max(status.schema, status.newest))
+
+
 async def check_current(connection: Database, target: Target) -> None:
-    """Refuse a database that is no store of the newest schema.
+    """Refuse a database that is no store of the newest schema, or of a newer one that this Dragoman may use.
 
     Raises:
         StoreError: it is none; the message says what to do.
@@ -101,23 +135,28 @@ async def _status(connection: Database, target: Target) -> SchemaStatus:
     if await connection.fetchval("SELECT to_regclass('schema_version') IS NOT NULL"):
         schema = await connection.fetchval("SELECT version FROM schema_version")
     if schema > newest:
-        raise StoreError(
-            f"{target} has schema {schema}, newer than this Dragoman's {newest}; use a newer Dragoman"
-        )
+        oldest = await connection.fetchval("SELECT oldest FROM schema_version")
+        if oldest > newest:
+            raise StoreError(
+                f"{target} has schema {schema}, newer than this Dragoman's {newest}, and takes Dragomans of schema "
+                f"{oldest} and later; use a newer Dragoman"
+            )
     return SchemaStatus(str(target), schema, newest, tuple(one for one in known if one.number > schema))
 
 
-async def _check_unused(connection: Database, target: Target) -> None:
-    servers = await connection.fetchval(ARE_SERVED)
+async def _check_unused(connection: Database, target: Target, oldest: int) -> None:
+    """Refuse to change the schema under servers of one before `oldest`."""
+    servers = await connection.fetchval(_OUTDATED, oldest)
     if servers:
         raise StoreError(
-            f"{target} is in use by {servers} Dragoman server{'s' if servers > 1 else ''}; stop them, then upgrade, "
-            "then start them again"
+            f"{target} is in use by {servers} Dragoman server{'s' if servers > 1 else ''} that could not go on; stop "
+            f"{'them' if servers > 1 else 'it'}, then upgrade, then start again"
         )
 
 
-def _marked(one: Migration) -> str:
-    return f"UPDATE schema_version SET version = {one.number};"
+def _marked(status: SchemaStatus) -> str:
+    oldest = max(one.oldest for one in status.pending)
+    return f"UPDATE schema_version SET version = {status.newest}, oldest = GREATEST(oldest, {oldest});"
 
 
 async def visit(target: Target, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:

@@ -68,6 +68,7 @@ class Replica:
         self,
         target: Target,
         lease_ms: int,
+        schema: int,
         *,
         heard: Callable[[str], None],
         missed: Callable[[], None],
@@ -78,6 +79,7 @@ class Replica:
         Args:
             target: the database.
             lease_ms: how long others wait for a heartbeat before they take over what runs here.
+            schema: the one that this server was made for.
             heard: called with what another server tells, without its number.
             missed: called when something may have been told that was not heard.
             orphaned: called when another server has died, whose runs are anybody's now.
@@ -86,6 +88,7 @@ class Replica:
         self.has_peers = False
         self._target = target
         self._lease_ms = lease_ms
+        self._schema = schema
         self._beat_seconds = min(BEAT_SECONDS, lease_ms / 3000)
         self._heard = heard
         self._missed = missed
@@ -103,9 +106,11 @@ class Replica:
         """
         self._connection = await connect(self._target)
         self.number = await self._connection.fetchval(
-            "INSERT INTO replica (beat_at, lease_ms, process) SELECT now_ms, $1, $2 FROM store_clock RETURNING id",
+            "INSERT INTO replica (beat_at, lease_ms, process, schema) SELECT now_ms, $1, $2, $3 FROM store_clock"
+            " RETURNING id",
             self._lease_ms,
             f"process {os.getpid()} on {socket.gethostname()}",
+            self._schema,
         )
         await self._listen()
         await self._beat()
@@ -172,11 +177,13 @@ class Replica:
             )
         asked_at = time.monotonic()
         await self._connection.execute(
-            "INSERT INTO replica (id, beat_at, lease_ms, process) SELECT $1, now_ms, $2, $3 FROM store_clock"
+            "INSERT INTO replica (id, beat_at, lease_ms, process, schema)"
+            " SELECT $1, now_ms, $2, $3, $4 FROM store_clock"
             " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at",
             self.number,
             self._lease_ms,
             f"process {os.getpid()} on {socket.gethostname()}",
+            self._schema,
         )
         dead = await self._connection.fetch(
             f"DELETE FROM replica WHERE id <> $1 AND id NOT IN ({LIVING}) RETURNING process", self.number

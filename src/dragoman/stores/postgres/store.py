@@ -60,7 +60,7 @@ from dragoman.stores.postgres.connection import (
     unavailable,
 )
 from dragoman.stores.postgres.loop import StoreLoop
-from dragoman.stores.postgres.migrating import check_current, unreachable
+from dragoman.stores.postgres.migrating import check_current, migrations, unreachable
 from dragoman.stores.postgres.remote_store import PostgresRemotes
 from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, ORPHANS, RUNS, Replica
 from dragoman.stores.postgres.tenants import in_thread, with_book
@@ -143,6 +143,7 @@ class PostgresStore(PostgresRemotes):
         self._replica = Replica(
             target,
             self._lease_ms,
+            migrations()[-1].number,
             heard=self._hear,
             missed=lambda: self._serve(on_missed),
             orphaned=lambda: self._serve(self._on_orphaned),
