@@ -53,6 +53,9 @@ from dragoman.telemetry.audit import AuditTrail
 from dragoman.telemetry.logs import LogSink
 from dragoman.telemetry.metrics import Metrics
 
+ANSWER_SECONDS = 2.0
+"""How long the last replies of a server that stops may take."""
+
 
 def signing_keys(config: Config, data: Path) -> KeyFile:
     """Return the file with the keys that sign cards: `signing.key_file`, or one in the data folder."""
@@ -163,6 +166,7 @@ class Service:
             self._store,
             self._engine,
             self._hub,
+            heartbeat=seconds(config.server.heartbeat, "server.heartbeat"),
             watchers=_watchers(config),
             hooks=sending.configurer if sending is not None else None,
         )
@@ -277,20 +281,36 @@ class Service:
         """Return how many handlers run."""
         return sum(running for running, _ in self._engine.counts().values())
 
+    def leave(self) -> None:
+        """Be ready no more, though every request is answered: others are to be called instead."""
+        self.asgi.leave()
+
     def hurry(self) -> None:
         """Wait for handlers no longer; they are entered again at the next start."""
         self._engine.hurry()
+        self._hub.end_waits()
 
     async def stop(self) -> None:
-        """Let what runs end, within the drain time, and let the store go. A lost store is nothing to wait for."""
+        """Let what runs end and be answered, within the drain time, and let the store go.
+
+        A lost store is nothing to wait for.
+        """
         for task in self._tasks:
             task.cancel()
+        ends_at = time.monotonic() + (0 if self.lost.is_set() else self._drain)
+
+        def left() -> float:
+            return max(0.0, ends_at - time.monotonic())
+
+        await self._engine.stop_serving(left())
+        # What is waited for may run elsewhere; whoever waits longer is told how it stands.
+        if not await self.asgi.answered(left()):
+            self._hub.end_waits()
+            await self.asgi.answered(ANSWER_SECONDS)
         if self._elsewhere is not None:
             self._elsewhere.close()
-        began, drain = time.monotonic(), 0 if self.lost.is_set() else self._drain
-        await self._engine.stop_serving(drain)
         # After the handlers, which may delegate to their end.
-        await self._calling.close(max(0.0, drain - (time.monotonic() - began)))
+        await self._calling.close(left())
         if self._verifier is not None:
             await self._verifier.close()
         if self._webhooks is not None:
@@ -359,6 +379,8 @@ class Service:
             self._keeper.look_again()
 
     async def _unready(self) -> Sequence[str]:
+        if self.asgi.is_leaving:
+            return ["The server is stopping"]
         try:
             await self._store.check()
         except Unavailable as error:

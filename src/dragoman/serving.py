@@ -24,7 +24,7 @@ from dragoman.protocol.hosts import is_loopback
 from dragoman.roster import load_agents
 from dragoman.storage import not_shared, place_of
 from dragoman.stores.errors import StoreBusy
-from dragoman.tables import ConfigError
+from dragoman.tables import ConfigError, seconds
 from dragoman.telemetry.logs import LogSink
 from dragoman.worker import Worker
 
@@ -38,6 +38,12 @@ WAITING_SECONDS = 30.0
 
 KEEP_ALIVE_SECONDS = 75
 """Seconds that an idle connection is kept: longer than proxies usually do, so that they are the ones to close."""
+
+LAST_REQUEST_SECONDS = 0.25
+"""How long connections that are open when a server stops may still bring a request."""
+
+LAST_BYTES_SECONDS = 1.0
+"""How long the last replies may take to be written."""
 
 EXIT_LOST = 1
 """The exit code of a server whose store another one has taken over."""
@@ -93,7 +99,10 @@ async def serve(
             _LOG.warning("%s", warning)
         url = local_url + config.server.base_path
         everyone = [*agents, *beside]
-        return await _run(service, listener, lambda: started(url, everyone, str(place_of(config, data))))
+        notice = seconds(config.server.notice, "server.notice")
+        return await _run(
+            service, listener, lambda: started(url, everyone, str(place_of(config, data))), notice=notice
+        )
     finally:
         listener.close()
 
@@ -167,11 +176,16 @@ def _shown(host: str) -> str:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn without its own signal handling, which would stop things in another order than ours."""
+    """uvicorn without its own signal handling, which would stop things in another order than ours.
+
+    Attributes:
+        shut: set when no connection can bring a new request any more.
+    """
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = started
+        self.shut = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -183,17 +197,54 @@ class _Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         self._on_started()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end those there are with the requests that may be on their way over them.
 
-async def _run(service: Service | Worker, listener: socket.socket, started: Callable[[], None]) -> int:
-    """Answer requests until a signal comes or the store is lost, then stop in order; return the exit code."""
+        A connection that the system has taken, and a request that has arrived, would be answered by a reset if they
+        were closed unseen: their callers could not tell whether they were heard.
+        """
+        loop = asyncio.get_running_loop()
+        late = [one for listener in sockets or [] for one in _not_accepted(listener)]
+        for server in self.servers:
+            server.close()
+        for connection in late:
+            await loop.connect_accepted_socket(self._protocol, connection)
+        if self.server_state.connections:
+            await asyncio.sleep(LAST_REQUEST_SECONDS)
+        loop.call_soon(self.shut.set)
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> GuardedProtocol:
+        return GuardedProtocol(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+
+
+def _not_accepted(listener: socket.socket) -> Iterator[socket.socket]:
+    """Give the connections that wait to be accepted."""
+    listener.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            yield listener.accept()[0]
+
+
+async def _run(
+    service: Service | Worker, listener: socket.socket, started: Callable[[], None], *, notice: float = 0
+) -> int:
+    """Answer requests until a signal comes or the store is lost, then stop in order; return the exit code.
+
+    First whoever looks is told to call others, while all is answered as before; then nothing more is taken; then what
+    is under way ends.
+    """
     # What is there now stays: keep the garbage collector from walking over it again and again.
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 20)
-    stop = asyncio.Event()
+    stop, again = asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
         if stop.is_set():
+            again.set()
             service.hurry()
         stop.set()
 
@@ -218,13 +269,22 @@ async def _run(service: Service | Worker, listener: socket.socket, started: Call
     serving = asyncio.create_task(server.serve([listener]))
     reasons = [asyncio.create_task(stop.wait()), asyncio.create_task(service.lost.wait())]
     await asyncio.wait([*reasons, serving], return_when=asyncio.FIRST_COMPLETED)
+    service.leave()
+    if notice and not service.lost.is_set():
+        _LOG.info("stopping: requests are taken for %g s more, and /readyz says 503", notice)
+        reasons.append(asyncio.create_task(again.wait()))
+        await asyncio.wait([*reasons[1:], serving], timeout=notice, return_when=asyncio.FIRST_COMPLETED)
     running = service.running()
     _LOG.info("stopping: no new requests are taken; %d handlers may end within %s", running, service.drain)
     if running and sys.stderr.isatty():
         print(f"stopping once {running} running handlers have ended; again to stop now", file=sys.stderr)
     server.should_exit = True
     service.asgi.end_streams()
+    shut = asyncio.create_task(server.shut.wait())
+    await asyncio.wait([shut, serving], return_when=asyncio.FIRST_COMPLETED)
+    shut.cancel()
     await service.stop()
+    await asyncio.wait([serving], timeout=LAST_BYTES_SECONDS)
     server.force_exit = True
     await serving
     for reason in reasons:

@@ -93,6 +93,10 @@ class Worker:
         """Return how many handlers run."""
         return sum(running for running, _ in self._engine.counts().values())
 
+    def leave(self) -> None:
+        """Be ready no more."""
+        self.asgi.leave()
+
     def hurry(self) -> None:
         """Wait for handlers no longer; other workers enter them again."""
         self._engine.hurry()
@@ -134,6 +138,8 @@ class Worker:
         self._engine.offered()
 
     async def _unready(self) -> Sequence[str]:
+        if self.asgi.is_leaving:
+            return ["The worker is stopping"]
         try:
             await self._store.check()
         except Unavailable as error:

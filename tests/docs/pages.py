@@ -31,7 +31,7 @@ from dragoman.gateway.query import HISTORY, MAX_HISTORY
 from dragoman.gateway.remotes import LONGEST_TOKEN as LONGEST_BEARER
 from dragoman.gateway.remotes import MOST_REMOTES
 from dragoman.gateway.send import WINDOW
-from dragoman.gateway.subscribe import HEARTBEAT
+from dragoman.gateway.subscribe import HEARTBEAT_SECONDS
 from dragoman.model import errors
 from dragoman.model.operation import ListTasks
 from dragoman.model.push import MOST_CONFIGS
@@ -238,7 +238,7 @@ def limits_part() -> str:
         ["history in a reply", f"{MAX_HISTORY:,} messages", "", "the newest come"],
         ["page of a listing", f"{page} tasks, at most 100", "`pageSize`", "400 `INVALID_PARAMS`"],
         ["bytes of a page", size(MAX_PAGE_BYTES), "", "the page is cut, with one task at least"],
-        ["silence on a stream", f"{HEARTBEAT:g} seconds", "", "a comment is sent"],
+        ["silence on a stream", f"{HEARTBEAT_SECONDS:g} seconds", "`server.heartbeat`", "a comment is sent"],
         [
             "events that wait for a slow reader of a stream",
             f"{observe.MAX_EVENTS}, or {size(observe.MAX_BYTES)}",

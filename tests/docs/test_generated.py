@@ -12,7 +12,7 @@ from dragoman.engines.agent_loop import GRACE
 from dragoman.gateway.observe import MAX_EVENTS
 from dragoman.gateway.query import HISTORY
 from dragoman.gateway.send import WINDOW
-from dragoman.gateway.subscribe import HEARTBEAT
+from dragoman.gateway.subscribe import HEARTBEAT_SECONDS
 from dragoman.model.push import MOST_CONFIGS
 from dragoman.outbound.webhooks import TRIES
 from dragoman.protocol.requests import LONGEST_ID
@@ -56,7 +56,7 @@ def test_every_method_of_0_3_has_params_and_a_result_and_no_other() -> None:
 
 
 NUMBERS = [
-    ("how-to/streaming.md", r"for (\d+) seconds, the line `: keep-alive`", HEARTBEAT),
+    ("how-to/streaming.md", r"for (\d+) seconds, the line `: keep-alive`", HEARTBEAT_SECONDS),
     ("how-to/streaming.md", r"more than (\d+) events", MAX_EVENTS),
     ("how-to/without-code.md", r"or after (\d+) seconds, what is left", child.GRACE),
     ("how-to/without-code.md", r"for (\d+) seconds after its end", child.GRACE),
@@ -67,7 +67,7 @@ NUMBERS = [
     ("how-to/multi-part.md", r"text of up to (\d+) characters", LONGEST_ID),
     ("how-to/operate.md", r"hangs for (\d+) seconds", HEARTBEAT_TIMEOUT_MS / 1000),
     ("how-to/durable-steps.md", r"hangs for more than (\d+) seconds", HEARTBEAT_TIMEOUT_MS / 1000),
-    ("reference/http.md", r"for (\d+) seconds, the comment", HEARTBEAT),
+    ("reference/http.md", r"for (\d+) seconds, the comment", HEARTBEAT_SECONDS),
     ("reference/http-operations.md", r"for up to (\d+) seconds; then", WINDOW),
     ("how-to/webhooks.md", r"up to (\d+) configurations", MOST_CONFIGS),
     ("how-to/webhooks.md", r"sent (\d+) times", TRIES),

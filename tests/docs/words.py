@@ -23,7 +23,16 @@ KEYS: Mapping[str, str] = {
         "Addresses and networks of proxies that are believed where a request comes from (`X-Forwarded-For`, "
         "`Forwarded`)."
     ),
-    "server.drain": "How long handlers may take to end when the server stops.",
+    "server.notice": (
+        "How long requests are still taken when the server is to stop, so that proxies notice: `/readyz` says 503, and "
+        "each reply closes its connection."
+    ),
+    "server.drain": (
+        "How long handlers may take to end when the server stops, and blocking sends wait for runs elsewhere."
+    ),
+    "server.heartbeat": (
+        "Silence on a stream after which a comment is sent. Proxies must not cut off what is silent for so long."
+    ),
     "store.url": (
         "`sqlite:///PATH`, the file that tasks are kept in, or `postgresql://USER@HOST/DATABASE`. If empty, "
         "`dragoman.db` in the data folder."

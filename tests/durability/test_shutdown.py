@@ -1,6 +1,7 @@
 """SIGTERM: what runs is finished and answered, what does not end in time is handed on, and the process ends."""
 
 import asyncio
+import http.client
 import socket
 import time
 
@@ -12,21 +13,25 @@ SHORT = """
 [server]
 drain = "500ms"
 """
+NOTICE = """
+[server]
+notice = "1m"
+"""
 
 
 async def begun(server: LedgerServer, agent: str, text: str) -> str:
     """Send a message without waiting, and return the id of its task when its handler is at work."""
-    async with client(server.url) as http:
-        task_id = (await send(http, Sent(agent, text, "at once"))).task_id
+    async with client(server.url) as caller:
+        task_id = (await send(caller, Sent(agent, text, "at once"))).task_id
     await asyncio.to_thread(server.await_note, "entered", task=task_id)
     return task_id
 
 
 async def test_a_run_of_a_second_is_finished_and_its_waiting_caller_answered(server: LedgerServer) -> None:
     server.start()
-    async with client(server.url) as http:
+    async with client(server.url) as caller:
         messages = [Sent("worker", "slow 1"), Sent("thread", "wait 1"), Sent("talker", "say 1")]
-        waiting = [asyncio.ensure_future(send(http, message)) for message in messages]
+        waiting = [asyncio.ensure_future(send(caller, message)) for message in messages]
         await asyncio.to_thread(
             until, lambda: len(server.noted(what="entered")) == 3, what="three handlers are at work"
         )
@@ -66,9 +71,9 @@ async def test_a_stopping_server_takes_no_new_connection_and_a_second_signal_end
 
 async def test_streams_end_at_once_and_go_on_at_the_next_server(server: LedgerServer) -> None:
     server.start()
-    async with client(server.url) as http:
+    async with client(server.url) as caller:
         message = Sent("worker", "stream 30", "stream")
-        streaming = asyncio.ensure_future(send(http, message))
+        streaming = asyncio.ensure_future(send(caller, message))
         while len(message.frames) < 4:
             await asyncio.sleep(0.01)
         began = time.monotonic()
@@ -80,8 +85,8 @@ async def test_streams_end_at_once_and_go_on_at_the_next_server(server: LedgerSe
         assert await ending == 0
     assert server.store.states() == {message.task_id: "COMPLETED"}, "the run was finished all the same"
     server.start()
-    async with client(server.url) as http:
-        rest = await subscription(http, "worker", message.task_id, last_event=message.frames[-1].id)
+    async with client(server.url) as caller:
+        rest = await subscription(caller, "worker", message.task_id, last_event=message.frames[-1].id)
     numbers = [frame.id for frame in (*message.frames, *rest)]
     assert numbers == list(range(1, len(numbers) + 1))
 
@@ -100,6 +105,53 @@ async def test_a_run_that_outlives_the_drain_is_finished_by_the_next_server(serv
         assert texts(task) == ["slow done"]
         assert [line["attempt"] for line in server.noted(what="entered")] == [1, 2]
     server.store.check()
+
+
+async def test_who_waits_for_a_run_that_outlives_the_drain_is_told_how_it_stands(
+    server: LedgerServer,
+) -> None:
+    server = server.configured(SHORT)
+    with server:
+        async with client(server.url) as caller:
+            message = Sent("worker", "slow 2")
+            waiting = asyncio.ensure_future(send(caller, message))
+            await asyncio.to_thread(server.await_note, "entered")
+            assert await asyncio.to_thread(server.terminate) == 0
+            await waiting
+        assert (message.error, message.state) == ("", "WORKING")
+        server.start()
+        assert texts(await asyncio.to_thread(server.ended, "worker", message.task_id)) == ["slow done"]
+
+
+async def test_a_server_that_gives_notice_is_not_ready_and_answers_everything_meanwhile(
+    server: LedgerServer,
+) -> None:
+    server = server.configured(NOTICE)
+    with server:
+        kept = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+
+        def ready() -> tuple[int, str | None]:
+            kept.request("GET", "/readyz")
+            with kept.getresponse() as reply:
+                reply.read()
+                return reply.status, reply.getheader("connection")
+
+        assert ready() == (200, None)
+        assert kept.sock is not None
+        ending = asyncio.ensure_future(asyncio.to_thread(server.terminate))
+        await asyncio.to_thread(until, lambda: ready() == (503, "close"), what="the server is not ready")
+        async with client(server.url) as caller:
+            done = await send(caller, Sent("worker", "hello"))
+            assert (done.state, done.error) == ("COMPLETED", "")
+            message = Sent("worker", "stream 30", "stream")
+            streaming = asyncio.ensure_future(send(caller, message))
+            while len(message.frames) < 4:
+                await asyncio.sleep(0.01)
+            assert not ending.done()
+            server.interrupt()
+            await streaming
+        assert message.error == ""
+        assert await ending == 0, "a second signal ends the notice"
 
 
 async def test_no_handler_keeps_a_server_from_ending(server: LedgerServer) -> None:

@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
 from dragoman.bindings.exchange import RawRequest, Reply, StreamReply
@@ -34,7 +34,11 @@ class Handler(Protocol):
 
 
 class AsgiApp:
-    """The server as an ASGI application."""
+    """The server as an ASGI application.
+
+    Attributes:
+        is_leaving: whether its callers are to call another server.
+    """
 
     def __init__(
         self,
@@ -62,12 +66,26 @@ class AsgiApp:
         self._prefix = os.urandom(5).hex()
         self._numbers = itertools.count(1)
         self._streams: set[asyncio.Task[Any] | None] = set()
-        self.closing = False
+        self._requests = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.is_leaving = False
+        self._closing = False
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
+        self._requests += 1
+        self._idle.clear()
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._idle.set()
+
+    async def _serve(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         headers = Headers(scope["headers"])
         address = scope["client"][0] if scope.get("client") else ""
         if self._proxies:
@@ -90,14 +108,30 @@ class AsgiApp:
             raise
         finally:
             caller.end()
+        if self.is_leaving:
+            reply.headers.append((b"connection", b"close"))
         if isinstance(reply, StreamReply):
             await self._stream(reply, receive, send, head_only=request.method == "HEAD")
         else:
             await _answer(reply, send, head_only=request.method == "HEAD")
 
+    def leave(self) -> None:
+        """Close each connection with its next reply: whoever calls again is to call another server."""
+        self.is_leaving = True
+
+    async def answered(self, within: float) -> bool:
+        """Wait for all requests to have been answered; return whether they were `within` so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._idle.wait()
+        return self._idle.is_set()
+
     def end_streams(self) -> None:
-        """End all open streams; their callers can subscribe again elsewhere, or to the next server."""
-        self.closing = True
+        """End all open streams; their callers can subscribe again elsewhere, or to the next server.
+
+        One that begins from now on ends after its first event, which tells its caller what to subscribe to.
+        """
+        self._closing = True
         for task in self._streams:
             if task is not None:
                 task.cancel()
@@ -131,14 +165,16 @@ class AsgiApp:
                 if not head_only:
                     async for frame in frames:
                         await send({"type": "http.response.body", "body": frame, "more_body": True})
+                        if self._closing:
+                            break
         except asyncio.CancelledError:
-            if not (self.closing or watcher.done()):
+            if not (self._closing or watcher.done()):
                 raise
         finally:
             reply.release()
             self._streams.discard(task)
             watcher.cancel()
-        if self.closing:
+        if self._closing:
             await send({"type": "http.response.body", "body": FAREWELL, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -9,7 +9,7 @@ from dragoman.gateway.ports import Engine, TaskStore
 from dragoman.gateway.push import PushConfigurer
 from dragoman.gateway.query import Reader
 from dragoman.gateway.send import WINDOW, Sender
-from dragoman.gateway.subscribe import Subscriber
+from dragoman.gateway.subscribe import HEARTBEAT_SECONDS, Subscriber
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.model import PushConfig, PushConfigs, Task, TaskPage
 from dragoman.model.operation import (
@@ -41,15 +41,16 @@ class Gateway:
         hub: Hub,
         *,
         window: float = WINDOW,
+        heartbeat: float = HEARTBEAT_SECONDS,
         watchers: Watchers | None = None,
         hooks: PushConfigurer | None = None,
     ) -> None:
         watchers = watchers or Watchers(ObserverBounds())
         self._hooks = hooks = hooks or PushConfigurer(None, None, None)
-        self._sender = Sender(store, engine, hub, watchers, hooks, window=window)
+        self._sender = Sender(store, engine, hub, watchers, hooks, window=window, heartbeat=heartbeat)
         self._reader = Reader(store)
         self._canceller = Canceller(store, engine)
-        self._subscriber = Subscriber(store, hub, watchers)
+        self._subscriber = Subscriber(store, hub, watchers, heartbeat=heartbeat)
 
     async def perform(self, call: Call, operation: Operation, request: Request) -> Result:
         """Perform an operation and return its result.

@@ -158,8 +158,8 @@ class Observer:
     ) -> Sequence[Committed] | None:
         """Return the events that follow sequence number `after`, without a gap, waiting for the first.
 
-        Returns an empty sequence when `timeout` seconds passed without one, and `None` when this observer fell
-        behind and must take a new snapshot.
+        Returns an empty sequence when `timeout` seconds passed without one or waits are to end, and `None` when this
+        observer fell behind and must take a new snapshot.
 
         Raises:
             DragomanError: who observes would not be let in any more.
@@ -179,7 +179,7 @@ class Observer:
             if found:
                 return found
             left = None if until is None else until - loop.time()
-            if left is not None and left <= 0:
+            if (left is not None and left <= 0) or (self._hub.is_stopping and not self._streams):
                 return ()
             await self._wait(loop, left)
 
@@ -201,9 +201,14 @@ class Observer:
 
 
 class Hub:
-    """Hands committed events to the observers of their tasks. Lives on the serving loop."""
+    """Hands committed events to the observers of their tasks. Lives on the serving loop.
+
+    Attributes:
+        is_stopping: whether waits have to end.
+    """
 
     def __init__(self) -> None:
+        self.is_stopping = False
         self._observers: dict[str, set[Observer]] = {}
         self._heads: dict[str, int] = {}
         self._woken = 0
@@ -298,6 +303,13 @@ class Hub:
         for observers in self._observers.values():
             for observer in observers:
                 observer.look_again()
+
+    def end_waits(self) -> None:
+        """Have whoever waits for an answer told how things stand, because the server ends."""
+        self.is_stopping = True
+        for observers in self._observers.values():
+            for observer in observers:
+                observer.wake()
 
     def recheck(self) -> None:
         """Have every observer checked, because somebody may have lost what they had."""

@@ -14,7 +14,7 @@ from dragoman.gateway.ports import Acceptance, Accepted, AgentSettings, Engine, 
 from dragoman.gateway.push import PushConfigurer
 from dragoman.gateway.query import history_bound, show
 from dragoman.gateway.result import without_content
-from dragoman.gateway.subscribe import HEARTBEAT, follow
+from dragoman.gateway.subscribe import HEARTBEAT_SECONDS, follow
 from dragoman.gateway.watching import Watchers
 from dragoman.model import Part, TaskFold, TaskState
 from dragoman.model.errors import (
@@ -47,6 +47,7 @@ class Sender:
         hooks: PushConfigurer,
         *,
         window: float = WINDOW,
+        heartbeat: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._hooks = hooks
         self._store = store
@@ -54,12 +55,13 @@ class Sender:
         self._hub = hub
         self._watchers = watchers
         self._window = window
+        self._heartbeat = heartbeat
 
     async def send(self, call: Call, request: SendMessage) -> Answer:
         """Accept a message and return its task, or the bare message that it was answered with.
 
         Blocking, unless `return_immediately`: it returns when the task is finished or interrupted, or when the
-        window has passed. Of a task that is withheld from the caller, only its state is told.
+        window has passed, or the server ends. Of a task that is withheld from the caller, only its state is told.
 
         Raises:
             A2AError, InvalidParams, QuotaExceeded, Unavailable: the message was refused; nothing was stored.
@@ -145,7 +147,7 @@ class Sender:
         with observer:
             pending: Sequence[Committed] = ()
             while not _is_shown(fold, call.settings) and not _is_over(fold):
-                batch = await observer.next(self._store, fold.seq, HEARTBEAT)
+                batch = await observer.next(self._store, fold.seq, self._heartbeat)
                 if batch is not None and not batch:
                     yield None
                     continue
@@ -171,6 +173,7 @@ class Sender:
                 fold,
                 history_length=length,
                 ends_at_input=True,
+                heartbeat=self._heartbeat,
                 pending=pending,
             ):
                 yield item
@@ -205,12 +208,12 @@ class Sender:
         return accepted_by(call.extensions, acceptance)
 
     async def _watch(self, observer: Observer, fold: TaskFold, call: Call, request: SendMessage) -> None:
-        """Fold what happens until there is something to answer with, or the window has passed."""
+        """Fold what happens until there is something to answer with, or no more time to wait."""
         loop = asyncio.get_running_loop()
         until = loop.time() + (self._window if call.policy.window is None else call.policy.window)
         while not _is_answerable(fold, call.settings, request.return_immediately):
             left = until - loop.time()
-            if left <= 0:
+            if left <= 0 or self._hub.is_stopping:
                 return
             await self._step(observer, fold, left)
 

@@ -17,14 +17,17 @@ from dragoman.model.errors import TaskNotFound, UnsupportedOperation
 from dragoman.model.operation import SubscribeToTask
 from dragoman.model.payload import is_present
 
-HEARTBEAT = 15.0
+HEARTBEAT_SECONDS = 15.0
 """Seconds without an event after which a stream yields `None`, so that its binding can show that it lives."""
 
 
 class Subscriber:
     """SubscribeToTask (A2A 1.0 §3.1.6)."""
 
-    def __init__(self, store: TaskStore, hub: Hub, watchers: Watchers) -> None:
+    def __init__(
+        self, store: TaskStore, hub: Hub, watchers: Watchers, *, heartbeat: float = HEARTBEAT_SECONDS
+    ) -> None:
+        self._heartbeat = heartbeat
         self._store = store
         self._hub = hub
         self._watchers = watchers
@@ -78,6 +81,7 @@ class Subscriber:
                 fold,
                 history_length=HISTORY,
                 ends_at_input=False,
+                heartbeat=self._heartbeat,
                 snapshot_first=after is None,
             )
             async for item in items:
@@ -92,10 +96,11 @@ async def follow(
     *,
     history_length: int,
     ends_at_input: bool,
+    heartbeat: float = HEARTBEAT_SECONDS,
     snapshot_first: bool = True,
     pending: Sequence[Committed] = (),
 ) -> AsyncGenerator[StreamItem | None]:
-    """Yield a snapshot and then the events of a task until it is finished, and `None` every `HEARTBEAT` between.
+    """Yield a snapshot and then the events of a task until it is finished, and `None` every `heartbeat` between.
 
     It ends where the surface's window ends, and where what it shows is withheld from the caller. What was withheld at
     once is shown as its state alone.
@@ -107,6 +112,7 @@ async def follow(
         fold: the task as far as it was read.
         history_length: messages of history in snapshots.
         ends_at_input: end at INPUT_REQUIRED too, because it is the caller's turn.
+        heartbeat: seconds without an event after which `None` comes.
         snapshot_first: begin with a snapshot.
         pending: events after `fold` that the observer gave out already.
     """
@@ -115,7 +121,7 @@ async def follow(
         task = show(call, fold.task(history_length=history_length))
         return StreamItem(fold.seq, task, last=_ends(fold, ends_at_input))
 
-    clock = _Clock(call)
+    clock = _Clock(call, heartbeat)
     if is_withheld(call.access, fold.sources):
         yield StreamItem(fold.seq, without_content(fold.task(history_length=0)), last=True)
         return
@@ -170,19 +176,20 @@ def _retold(call: Call, fold: TaskFold, item: Committed) -> Committed:
 class _Clock:
     """When a stream is to show that it lives, to look whether it may go on, and to end."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, heartbeat: float) -> None:
+        self._heartbeat = heartbeat
         self._now = asyncio.get_running_loop().time
         window = call.policy.window
         self._until = None if window is None else self._now() + window
         self._looks = call.access is not None
-        self._quiet = self._now() + HEARTBEAT
+        self._quiet = self._now() + self._heartbeat
 
     def hear(self, something: bool) -> bool:
-        """Note whether something came; tell, once, whether nothing has for `HEARTBEAT`."""
+        """Note whether something came; tell, once, whether nothing has for a heartbeat."""
         now = self._now()
         is_quiet = not something and now >= self._quiet
         if something or is_quiet:
-            self._quiet = now + HEARTBEAT
+            self._quiet = now + self._heartbeat
         return is_quiet
 
     def is_over(self) -> bool:

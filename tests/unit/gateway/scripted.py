@@ -66,12 +66,14 @@ Script = Callable[["World", Lease], Awaitable[None]]
 class World:
     """Store, hub, engine and gateway, put together on the loop that is running."""
 
-    def __init__(self, script: Script | None = None, *, window: float = 5.0, **settings: Any) -> None:
+    def __init__(
+        self, script: Script | None = None, *, window: float = 5.0, heartbeat: float = 15.0, **settings: Any
+    ) -> None:
         self.store = MemoryStore()
         self.hub = Hub()
         self.engine = RecordingEngine()
         self.settings = AgentSettings(**settings)
-        self.gateway = Gateway(self.store, self.engine, self.hub, window=window)
+        self.gateway = Gateway(self.store, self.engine, self.hub, window=window, heartbeat=heartbeat)
         self._script = script
         self._playing: set[asyncio.Task[None]] = set()
         self.store.on_commit(self._committed)

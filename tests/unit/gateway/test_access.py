@@ -54,8 +54,8 @@ Take = Callable[[Granted], None]
 class Workspace(World):
     """A gateway for one caller of a workspace, whose runs work, use the source `wiki` and say so."""
 
-    def __init__(self) -> None:
-        super().__init__(_work)
+    def __init__(self, heartbeat: float = 15.0) -> None:
+        super().__init__(_work, heartbeat=heartbeat)
         self.grants = Granted()
 
     @property
@@ -235,10 +235,9 @@ def test_a_quiet_stream_ends_too(take: Take, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_looking_again_is_not_shown_and_life_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.gateway.subscribe.LOOK", 0.02)
-    monkeypatch.setattr("dragoman.gateway.subscribe.HEARTBEAT", 0.2)
 
     async def scenario() -> None:
-        world = Workspace()
+        world = Workspace(heartbeat=0.2)
         task = await world.begun()
         stream = await world.subscribed(task)
         reading = asyncio.ensure_future(told(stream))
