@@ -157,7 +157,7 @@ def test_a_worker_that_ends_before_its_run_hands_it_back_at_once(url: str, tmp_p
         ServerProcess(tmp_path / "server", config=config) as server,
         WorkerProcess(tmp_path / "first", config=config) as first,
     ):
-        task_id = begin(server, "slow 2")
+        task_id = begin(server, "slow 6")
         until(lambda: has(url, task_id, first), what="the worker to take it")
         with WorkerProcess(tmp_path / "second", config=config):
             assert first.terminate() == 0

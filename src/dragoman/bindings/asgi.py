@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
@@ -21,6 +21,9 @@ Send = Callable[[AsgiMessage], Awaitable[None]]
 BODY_SECONDS = 30.0
 WATCH_AFTER = 0.5
 """Seconds that a request may wait before it is watched whether its caller is still there."""
+
+FIRST_EVENT_SECONDS = 1.0
+"""How long a stream that has told nothing yet may go on when streams are ended."""
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -66,6 +69,7 @@ class AsgiApp:
         self._prefix = os.urandom(5).hex()
         self._numbers = itertools.count(1)
         self._streams: set[asyncio.Task[Any] | None] = set()
+        self._silent: set[asyncio.Task[Any] | None] = set()
         self._requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -129,12 +133,11 @@ class AsgiApp:
     def end_streams(self) -> None:
         """End all open streams; their callers can subscribe again elsewhere, or to the next server.
 
-        One that begins from now on ends after its first event, which tells its caller what to subscribe to.
+        One that has told nothing yet ends after its first event, which says what to subscribe to.
         """
         self._closing = True
-        for task in self._streams:
-            if task is not None:
-                task.cancel()
+        _cancel(self._streams - self._silent)
+        asyncio.get_running_loop().call_later(FIRST_EVENT_SECONDS, lambda: _cancel(self._streams))
 
     def open_streams(self) -> int:
         """Return how many streams are open."""
@@ -159,12 +162,14 @@ class AsgiApp:
         task = asyncio.current_task()
         watcher = asyncio.ensure_future(_cancel_when_gone(receive, task))
         self._streams.add(task)
+        self._silent.add(task)
         try:
             await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
             async with aclosing(reply.frames) as frames:
                 if not head_only:
                     async for frame in frames:
                         await send({"type": "http.response.body", "body": frame, "more_body": True})
+                        self._silent.discard(task)
                         if self._closing:
                             break
         except asyncio.CancelledError:
@@ -173,10 +178,17 @@ class AsgiApp:
         finally:
             reply.release()
             self._streams.discard(task)
+            self._silent.discard(task)
             watcher.cancel()
         if self._closing:
             await send({"type": "http.response.body", "body": FAREWELL, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _cancel(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
+    for task in tasks:
+        if task is not None:
+            task.cancel()
 
 
 async def _answer(reply: Reply, send: Send, *, head_only: bool) -> None:

@@ -96,14 +96,20 @@ class EmbeddedEngine:
         self._tasks = [asyncio.create_task(worker) for worker in workers]
 
     async def stop_serving(self, drain: float) -> None:
-        """Let handlers finish for up to `drain` seconds, then end them; the next server takes over what is left."""
+        """Let handlers finish for up to `drain` seconds, then end them; the next server takes over what is left.
+
+        What was accepted last, and is not begun any more, shows before, so that whoever waits for it can be told of it.
+        """
         for task in self._tasks:
             task.cancel()
         loops = list(self._loops.values())
+        showing = asyncio.ensure_future(self._fresh.show_rest(drain))
         # A thread each: a pool would make some wait for the others, and the drain time longer than it says.
         with ThreadPoolExecutor(len(loops) or 1) as threads:
             serving = asyncio.get_running_loop()
-            await asyncio.gather(*(serving.run_in_executor(threads, loop.drain, drain) for loop in loops))
+            await asyncio.gather(
+                *(serving.run_in_executor(threads, loop.drain, drain) for loop in loops), showing
+            )
             await asyncio.gather(*(serving.run_in_executor(threads, loop.close) for loop in loops))
 
     def hurry(self) -> None:

@@ -44,9 +44,10 @@ class OfferingEngine:
         self._tasks = [asyncio.create_task(worker) for worker in workers]
 
     async def stop_serving(self, drain: float) -> None:
-        """Stop counting."""
+        """Stop counting. What was accepted last shows before, so that whoever waits for it can be told of it."""
         for task in self._tasks:
             task.cancel()
+        await self._fresh.show_rest(drain)
 
     def hurry(self) -> None:
         """Nothing runs here."""

@@ -1,14 +1,19 @@
 """Runs that did nothing yet: after a moment they show as WORKING tasks, so that their callers get an answer."""
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Lease, RunRef, TaskStore
 from dragoman.model import TaskState
+from dragoman.model.errors import Unavailable
 
 SHOW_AFTER = 0.25
 """Seconds after which a run that did nothing yet shows as a WORKING task."""
+
+LOOK_SECONDS = 0.05
 
 
 class FreshRuns:
@@ -31,6 +36,17 @@ class FreshRuns:
     def settle(self, task_id: str) -> None:
         """Note that a run has acted: it needs no showing."""
         self._fresh.pop(task_id, None)
+
+    async def show_rest(self, within: float) -> None:
+        """Show all of them when their time has come, if they still did nothing: nobody looks after them later.
+
+        It is given up after `within` seconds, and where the store does not answer.
+        """
+        with suppress(TimeoutError, Unavailable):
+            async with asyncio.timeout(within):
+                while self._fresh:
+                    await asyncio.sleep(LOOK_SECONDS)
+                    await self.show()
 
     async def show(self) -> None:
         """Show those that have waited for long enough.

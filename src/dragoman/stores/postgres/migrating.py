@@ -23,11 +23,12 @@ T = TypeVar("T")
 
 _LOCK = 1_146_241_868
 
-LOCK_WAIT = "2s"
-"""How long an upgrade waits for a table. Whoever comes after it waits too, so beside servers that must be short."""
+LOCK_WAIT = "200ms"
+"""How long an upgrade waits for a table. Whoever comes after it waits too, and if they wait for each other the upgrade
+must be the first to give up: PostgreSQL looks for that, and picks somebody, after a second."""
 
-TRIES = 5
-PAUSE_SECONDS = 1.0
+TRIES = 30
+PAUSE_SECONDS = 0.5
 
 LONGEST_SECONDS = 86_400.0
 """How long one file of an upgrade may take."""

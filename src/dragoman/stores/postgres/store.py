@@ -55,6 +55,7 @@ from dragoman.stores.postgres.connection import (
     FAILURES,
     Database,
     cause_of,
+    is_clash,
     is_lost,
     open_pool,
     unavailable,
@@ -524,8 +525,9 @@ class PostgresStore(PostgresRemotes):
             try:
                 return await run()
             except FAILURES as error:
-                # The database may have been started again since this connection was last used.
-                if not is_lost(error) or isinstance(error, TimeoutError):
+                # The database may have been started again since this connection was last used, or have a change of the
+                # schema go first.
+                if not is_clash(error) and (not is_lost(error) or isinstance(error, TimeoutError)):
                     raise
             return await run()
 
