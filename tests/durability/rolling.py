@@ -9,6 +9,7 @@ import json
 import re
 import select
 import shutil
+import ssl
 import threading
 import time
 import uuid
@@ -54,8 +55,24 @@ def sending(text: str) -> dict[str, Any]:
 class Caller:
     """One caller of several servers, with a kept connection to each. For one thread."""
 
-    def __init__(self, places: Sequence[str], first: int = 0) -> None:
-        """Prepare to call; `places` are `HOST:PORT`, and `first` the one that is called first."""
+    def __init__(
+        self,
+        places: Sequence[str],
+        first: int = 0,
+        *,
+        context: ssl.SSLContext | None = None,
+        token: str = "",
+    ) -> None:
+        """Prepare to call.
+
+        Args:
+            places: the servers, as `HOST:PORT`.
+            first: the one that is called first.
+            context: how TLS is spoken, if it is.
+            token: the bearer token of every request.
+        """
+        self._context = context
+        self._headers = HEADERS | ({"Authorization": f"Bearer {token}"} if token else {})
         self._places = places
         self._turn = first
         self._kept: dict[str, http.client.HTTPConnection] = {}
@@ -75,7 +92,7 @@ class Caller:
         """
         body = None if document is None else json.dumps(document)
         connection = self._connection()
-        connection.request("GET" if body is None else "POST", path, body, HEADERS | headers)
+        connection.request("GET" if body is None else "POST", path, body, self._headers | headers)
         return connection.getresponse()
 
     def read(self, path: str, document: Any = None) -> Any:
@@ -121,7 +138,7 @@ class Caller:
                 return kept
             if kept is not None:
                 kept.close()
-            made = http.client.HTTPConnection(place, timeout=SECONDS)
+            made = self._made(place)
             try:
                 made.connect()
             except ConnectionRefusedError:
@@ -129,6 +146,11 @@ class Caller:
             self._kept[place] = made
             return made
         raise ConnectionRefusedError(f"nobody listens at any of {', '.join(self._places)}")
+
+    def _made(self, place: str) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(place, timeout=SECONDS)
+        return http.client.HTTPSConnection(place, timeout=SECONDS, context=self._context)
 
 
 class Load:
@@ -139,13 +161,15 @@ class Load:
         failures: what went wrong.
     """
 
-    def __init__(self, places: Sequence[str], kinds: dict[str, tuple[int, Callable[[Caller], None]]]) -> None:
-        """Prepare callers; `kinds` says how many of each there are, and what one of them does each time."""
+    def __init__(
+        self, caller: Callable[[int], Caller], kinds: dict[str, tuple[int, Callable[[Caller], None]]]
+    ) -> None:
+        """Prepare callers, by their numbers; `kinds` says how many there are of each, and what one does each time."""
         self.done: Counter[str] = Counter()
         self.failures: list[str] = []
         self._over = threading.Event()
         self._threads = [
-            threading.Thread(target=self._go_on, args=(name, act, Caller(places, first)), daemon=True)
+            threading.Thread(target=self._go_on, args=(name, act, caller(first)), daemon=True)
             for name, (count, act) in kinds.items()
             for first in range(count)
         ]

@@ -109,7 +109,7 @@ def test_servers_are_replaced_one_by_one_by_the_next_version_with_a_migration_an
         parked = [operator.read("/agents/demo/message:send", sending("ask"))["task"] for _ in range(PARKED)]
         assert {task["status"]["state"] for task in parked} == {"TASK_STATE_INPUT_REQUIRED"}
 
-        with Load(places[:2], LOAD) as load:
+        with Load(lambda first: Caller(places[:2], first), LOAD) as load:
             until(load.more(2), what="every kind of call to have gone well", seconds=30)
             upgraded = migrate("upgrade", config, newer)
             assert upgraded.returncode == 0, upgraded.stderr

@@ -1,0 +1,1 @@
+"""What is in deploy/: the files, and the fleet that they describe."""
