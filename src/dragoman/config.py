@@ -40,9 +40,6 @@ FOREVER = "never"
 SHORTEST_AGE = 60.0
 """Seconds that a finished task is kept at least: a caller must be able to read it, and to send its message again."""
 
-SHORTEST_HEARTBEAT = 0.1
-"""Seconds between two signs of life on a quiet stream at least."""
-
 ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA")
 """Signatures of JWTs that can be checked: none of them has a secret that the server shares with the issuer."""
 
@@ -58,8 +55,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
     `cors_origins` are the origins whose pages may call it from a browser; `*` alone is every page. `hosts` are names
     that it answers to beside its own, where it asks nobody who they are. `trusted_proxies` are addresses and networks
-    of proxies whose word counts for where a request comes from. `notice` and `drain` are what stopping takes, one after
-    the other.
+    of proxies whose word counts for where a request comes from. Stopping takes `notice` and then `drain`.
     """
 
     listen: str = "127.0.0.1:8080"
@@ -437,12 +433,10 @@ def _check_server(server: Server) -> None:
     host_and_port(server.listen)
     seconds(server.notice, "server.notice")
     seconds(server.drain, "server.drain")
-    if seconds(server.heartbeat, "server.heartbeat") < SHORTEST_HEARTBEAT:
-        raise ConfigError(f'server.heartbeat must be at least "{SHORTEST_HEARTBEAT * 1000:g}ms"')
+    if seconds(server.heartbeat, "server.heartbeat") < 0.1:
+        raise ConfigError('server.heartbeat must be at least "100ms"')
     if server.public_url and not re.fullmatch(r"https?://[^/\s?#]+", server.public_url):
-        raise ConfigError(
-            "server.public_url must be an origin such as https://agents.example.com, without a path"
-        )
+        raise ConfigError("server.public_url must be an origin like https://agents.example.com, and no path")
     if server.base_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", server.base_path):
         raise ConfigError("server.base_path must look like /a/b: a slash first and none at the end")
     _check_origins(server.cors_origins)
