@@ -50,6 +50,16 @@ def execute(data: Path, statement: str, *values: Any) -> int:
         return connection.execute(statement, values).rowcount
 
 
+def dump(data: Path) -> str:
+    """Return all that a store holds, as text: bytes are in hexadecimal."""
+    if is_postgres():
+        tables = query(data, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        every = [row for (table,) in tables for row in query(data, f"SELECT t::text FROM {table} t")]  # noqa: S608
+        return "\n".join(row for (row,) in every)
+    with closing(sqlite3.connect(data / "dragoman.db", timeout=10)) as connection:
+        return "\n".join(connection.iterdump())
+
+
 def shift_clock(data: Path, milliseconds: int) -> None:
     """Move the store's clock, forward or back."""
     execute(data, "UPDATE clock SET offset_ms = offset_ms + ?", milliseconds)

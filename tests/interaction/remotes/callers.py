@@ -1,12 +1,11 @@
 """A server whose principals delegate to remote agents, and a caller of what it serves for that."""
 
 import json
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import httpx2
 
+from tests.harness import stores
 from tests.harness.server import ServerProcess
 
 SECRET = "s3cr3t-of-the-remote-agent"
@@ -89,6 +88,5 @@ def field(answer: httpx2.Response) -> str:
 
 
 def rows(server: ServerProcess, table: str) -> int:
-    with closing(sqlite3.connect(server.data / "dragoman.db", timeout=10)) as store:
-        number: int = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - ours
-        return number
+    ((number,),) = stores.query(server.data, f"SELECT count(*) FROM {table}")  # noqa: S608 - ours
+    return int(number)

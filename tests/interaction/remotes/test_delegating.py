@@ -1,14 +1,13 @@
 """`/v1/a2a/tasks` and `/v1/a2a/delegations`: who may, what is asked, what comes of it, and what is left of it."""
 
 import json
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.harness import stores
 from tests.harness.polling import until
 from tests.harness.rogue import Rogue, reply, task
 from tests.harness.server import ServerProcess
@@ -274,13 +273,12 @@ def test_everything_is_audited_and_neither_store_nor_log_holds_a_token(alice: Ap
     alice.call("PATCH", f"/agents/{agent}", {"name": "new"})
     alice.call("DELETE", f"/agents/{agent}")
     one, its = f"remotes/{agent}", f"remotes/{agent}/delegations/{told['delegationId']}"
-    with closing(sqlite3.connect(alice.server.data / "dragoman.db", timeout=10)) as store:
-        found = store.execute(
-            "SELECT action, target, outcome, detail FROM audit WHERE principal = 'alice' AND target LIKE ?"
-            " ORDER BY id",
-            (f"{one}%",),
-        ).fetchall()
-        dump = "\n".join(store.iterdump())
+    found = stores.query(
+        alice.server.data,
+        "SELECT action, target, outcome, detail FROM audit WHERE principal = 'alice' AND target LIKE ? ORDER BY id",
+        f"{one}%",
+    )
+    dump = stores.dump(alice.server.data).lower()
     assert found == [
         ("RegisterRemote", one, "ok", ""),
         ("Delegate", its, "ok", "sending"),
@@ -292,6 +290,7 @@ def test_everything_is_audited_and_neither_store_nor_log_holds_a_token(alice: Ap
         ("RemoveRemote", one, "ok", ""),
     ]
     log = alice.server.log_file.read_text(encoding="utf-8")
-    for secret in (token, SECRET, token.encode().hex()):
+    assert told["delegationId"].lower() in dump
+    for secret in (token, SECRET, token.encode().hex(), SECRET.encode().hex()):
         assert secret not in dump and secret not in log
     assert "a text that is looked for too" not in log
