@@ -5,13 +5,15 @@ import shutil
 
 import pytest
 
-from tests.harness.paths import CHECKOUT, STORE_VARIABLE
+from tests.harness.paths import CHECKOUT, ENGINE_VARIABLE, STORE_VARIABLE
 
 ALONE = (CHECKOUT / "tests" / "durability", CHECKOUT / "tests" / "bench")
+LEFT_OUT = {"postgres": ("sqlite", "own_store"), "temporal": ("queue", "own_store")}
+"""Which tests there are not with a store or an engine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--soak` and `--store`."""
+    """Add `--soak`, `--store` and `--engine`."""
     parser.addoption(
         "--soak", action="store_true", help="also run the tests marked soak (long loads, repetitions)"
     )
@@ -21,11 +23,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="sqlite",
         help="what store servers have; with postgres, leaves out the tests marked sqlite",
     )
+    parser.addoption(
+        "--engine",
+        choices=["embedded", "temporal"],
+        default="embedded",
+        help="what executes runs; with temporal, leaves out the tests marked queue",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the harness what store servers have."""
+    """Tell the harness what store and what engine servers have."""
     os.environ[STORE_VARIABLE] = config.getoption("--store")
+    os.environ[ENGINE_VARIABLE] = config.getoption("--engine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -35,8 +44,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("alone")
     if not config.getoption("--soak"):
         _leave_out(config, items, "soak")
-    if config.getoption("--store") != "sqlite":
-        _leave_out(config, items, "sqlite")
+    for option in ("--store", "--engine"):
+        for marker in LEFT_OUT.get(config.getoption(option), ()):
+            _leave_out(config, items, marker)
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> None:

@@ -19,20 +19,35 @@ def test_long(): pass
 
 @pytest.mark.needs("sh", "no-such-program")
 def test_real(): pass
+
+@pytest.mark.sqlite
+def test_file(): pass
+
+@pytest.mark.queue
+def test_turn(): pass
+
+@pytest.mark.own_store
+def test_pair(): pass
 """
+NAMES = "\n    ".join(("soak", "needs", "sqlite", "queue", "own_store"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "require_all", "outcome"),
     [
-        ([], "", "1 passed, 1 skipped, 1 deselected"),
-        (["--soak"], "", "2 passed, 1 skipped"),
-        ([], "1", "1 passed, 1 deselected, 1 error"),
+        ([], "", "4 passed, 1 skipped, 1 deselected"),
+        (["--soak"], "", "5 passed, 1 skipped"),
+        ([], "1", "4 passed, 1 deselected, 1 error"),
+        (["--store", "postgres"], "", "2 passed, 1 skipped, 3 deselected"),
+        (["--engine", "temporal"], "", "2 passed, 1 skipped, 3 deselected"),
+        (["--store", "postgres", "--engine", "temporal"], "", "1 passed, 1 skipped, 4 deselected"),
     ],
 )
-def test_soak_and_needs(tmp_path: Path, arguments: list[str], require_all: str, outcome: str) -> None:
+def test_each_leaves_out_what_it_is_to_leave_out(
+    tmp_path: Path, arguments: list[str], require_all: str, outcome: str
+) -> None:
     (tmp_path / "test_sample.py").write_text(SAMPLE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    soak\n    needs\n")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers =\n    {NAMES}\n")
     result = subprocess.run(
         [
             sys.executable,

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.gateway.ports import TaskStore
 from tests.contract.homes import PostgresHome, SqliteHome, StoreHome
-from tests.contract.rooms import ENGINES, SOAKED, EngineRoom
+from tests.contract.rooms import ROOMS, EngineRoom
 
 HOMES: list[type[StoreHome]] = [SqliteHome, PostgresHome]
 """The stores under contract. One line adds another."""
@@ -42,10 +42,18 @@ def store(home: StoreHome, serving_loop: asyncio.Runner) -> Iterator[TaskStore]:
     home.close()
 
 
-@pytest.fixture(
-    params=[*ENGINES, *(pytest.param(kind, marks=pytest.mark.soak) for kind in SOAKED)],
-    ids=lambda kind: kind.name,
-)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for a room in that of the engine and the store that were asked for; with `--soak` in all."""
+    if "room" in metafunc.fixturenames:
+        config = metafunc.config
+        asked = ROOMS[config.getoption("--engine"), config.getoption("--store")]
+        rooms = [
+            kind if kind is asked else pytest.param(kind, marks=pytest.mark.soak) for kind in ROOMS.values()
+        ]
+        metafunc.parametrize("room", rooms, ids=lambda kind: kind.name, indirect=True)
+
+
+@pytest.fixture
 def room(
     request: pytest.FixtureRequest, tmp_path: Path, serving_loop: asyncio.Runner
 ) -> Iterator[EngineRoom]:

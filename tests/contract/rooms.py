@@ -1,16 +1,17 @@
 """Engines under contract, each in a server without its wire.
 
-Another engine joins the suite by one class here and one line in `ENGINES`.
+Another engine joins the suite by one class here and one line in `ROOMS`.
 """
 
 import asyncio
 import io
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 from uuid import uuid4
 
@@ -337,13 +338,23 @@ class TemporalRoom(EmbeddedRoom):
         return self._service._engine._handlers
 
 
+class TemporalPostgresRoom(TemporalRoom, PostgresRoom):
+    """The same over PostgreSQL."""
+
+    name = "temporal-postgres"
+
+
 _AT_WORK = (TaskState.SUBMITTED, TaskState.WORKING)
 
-ENGINES: list[type[EngineRoom]] = [EmbeddedRoom]
-"""The engines under contract."""
-
-SOAKED: list[type[EngineRoom]] = [PostgresRoom, TemporalRoom]
-"""Those over another store, which has a contract of its own: with `--soak` alone."""
+ROOMS: Mapping[tuple[str, str], type[EngineRoom]] = MappingProxyType(
+    {
+        ("embedded", "sqlite"): EmbeddedRoom,
+        ("embedded", "postgres"): PostgresRoom,
+        ("temporal", "sqlite"): TemporalRoom,
+        ("temporal", "postgres"): TemporalPostgresRoom,
+    }
+)
+"""The engines under contract, by what `--engine` and `--store` name."""
 
 
 def _request(text: str, *, at_once: bool = False) -> SendMessage:

@@ -18,6 +18,8 @@ from tests.harness.postgres import databases, execute, rows
 from tests.harness.server import ServerDidNotStartError, ServerProcess
 from tests.migration.test_served import dragoman
 
+pytestmark = pytest.mark.own_store
+
 DONE = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED")
 KILLED_SECONDS = 3.0
 """How soon the runs of a killed server run again (D4 of the contract), on a machine that has other things to do too."""

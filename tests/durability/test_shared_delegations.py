@@ -19,6 +19,8 @@ from tests.harness.rogue import HANG, Rogue, reply, task
 from tests.harness.server import ServerProcess
 from tests.harness.wire import call
 
+pytestmark = pytest.mark.own_store
+
 CONFIG = """
 [store]
 url = "{url}"

@@ -18,6 +18,8 @@ from tests.harness.receiver import OK, Notified, Receiver, status
 from tests.harness.server import ServerProcess
 from tests.migration.test_served import dragoman
 
+pytestmark = pytest.mark.own_store
+
 CONFIG = """
 [store]
 url = "{url}"

@@ -22,6 +22,8 @@ from tests.harness.server import ServerProcess, WorkerProcess
 from tests.harness.temporal import SwallowingProxy, TemporalServer
 from tests.harness.temporal import ask as ask_temporal
 
+pytestmark = pytest.mark.own_store
+
 CONFIG = """
 [engine]
 kind = "temporal"

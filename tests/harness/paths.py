@@ -10,3 +10,6 @@ CLIENT_CACHE = CHECKOUT / ".cache" / "interop"
 
 STORE_VARIABLE = "DRAGOMAN_TEST_STORE"
 """The environment variable that says what `--store` says, for whatever a test run starts."""
+
+ENGINE_VARIABLE = "DRAGOMAN_TEST_ENGINE"
+"""The same of `--engine`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.harness import stores
+from tests.harness import engines, stores
 from tests.harness.paths import SOURCE
 from tests.harness.polling import until
 
@@ -187,10 +187,13 @@ class ServerProcess:
 
     def _full_environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
-        # A configuration that names a store is about that one.
-        named = self._config is not None and "\n[store]" in self._config.read_text(encoding="utf-8")
-        store = {} if named else stores.environment(self.data)
-        return inherited | {"PYTHONPATH": str(SOURCE)} | store | self._environment
+        config = "" if self._config is None else self._config.read_text(encoding="utf-8")
+        # A configuration that names a store is about that one and its engine; one may name Temporal alone.
+        names_store = "\n[store]" in f"\n{config}"
+        names_engine = "\n[engine.temporal]" in config
+        store = {} if names_store else stores.environment(self.data)
+        engine = {} if names_store or names_engine else engines.environment(self.data, config)
+        return inherited | {"PYTHONPATH": str(SOURCE)} | store | engine | self._environment
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
