@@ -178,10 +178,17 @@ class Observer:
                 found = [committed(event) for event in await store.events(self.task_id, after)]
             if found:
                 return found
+            if self._has_come():
+                # While the store was read: nobody was waiting to be woken.
+                continue
             left = None if until is None else until - loop.time()
             if (left is not None and left <= 0) or (self._hub.is_stopping and not self._streams):
                 return ()
             await self._wait(loop, left)
+
+    def _has_come(self) -> bool:
+        """Tell whether there is something to look at."""
+        return bool(self._buffer) or self._stale or self._overflowed or self._refusal is not None
 
     def _take(self, after: int) -> list[Committed]:
         found = [item for item in self._buffer if item.event.seq > after]

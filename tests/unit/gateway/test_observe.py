@@ -187,6 +187,33 @@ def test_events_that_come_while_the_store_is_read_are_not_lost_and_not_given_twi
         assert taken(observer, kept, 3) == [4]
 
 
+@pytest.mark.parametrize("what", ["an event", "many events", "told to look"])
+def test_what_comes_while_nothing_is_found_in_the_store_is_not_waited_for(what: str) -> None:
+    """A database takes a moment to answer: who waits for it is not woken by what comes meanwhile."""
+    hub = Hub()
+
+    class Meanwhile(MemoryStore):
+        async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+            found = await super().events(task_id, after)
+            if not found and what != "told to look":
+                hub.publish([event(seq) for seq in range(2, 3 if what == "an event" else MAX_EVENTS + 3)])
+            elif not found:
+                self.logs["t"].append(event(2))
+                hub.look_again()
+            return found
+
+    kept = Meanwhile()
+    kept.logs["t"] = [event(1)]
+
+    async def scenario() -> Sequence[Committed] | None:
+        with hub.observe("t") as observer:
+            observer.look_again()
+            return await asyncio.wait_for(observer.next(kept, 1), 5)
+
+    found = asyncio.run(scenario())
+    assert found is None if what == "many events" else found is not None and numbers(found) == [2]
+
+
 @pytest.mark.parametrize("wake", ["publish", "look_again"])
 def test_a_waiting_observer_is_woken(wake: str) -> None:
     hub, kept = Hub(), store(1)
