@@ -1,78 +1,56 @@
-"""`python -m tests.durability.crowd URL AGENT OBSERVERS`: many subscriptions, in a process of their own.
-
-Ids of tasks come on standard input, one a line, and are subscribed to in turn. A line on standard output says when all
-are attached, a second one what they have seen when the last one has ended: a JSON object.
-"""
+"""Many observers, in a process of their own: `tests/durability/watching.py`, started and asked."""
 
 import asyncio
+import contextlib
 import json
 import sys
-import time
-from collections import Counter
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
-ATTACHING = 200
-"""Connections that are opened at a time."""
+from tests.harness.paths import CHECKOUT
 
 
-class Watcher(asyncio.Protocol):
-    """One subscription: follows the numbers of its events, and notes its last state."""
+@dataclass
+class Crowd:
+    """Observers that are all attached.
 
-    def __init__(self, request: bytes) -> None:
-        self.attached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._request = request
-        self._rest = b""
-        self._last = 0
-        self._state = "nothing"
+    Attributes:
+        attached: seconds that this took.
+        told: how many changes of state they were told of in the seconds after that, all together.
+        p99: the age, in seconds, of the oldest hundredth of these when they came.
+    """
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Subscribe."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.write(self._request)
+    attached: float
+    told: int
+    p99: float
+    _output: asyncio.StreamReader
 
-    def data_received(self, data: bytes) -> None:
-        """Follow the events."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if line.startswith(b"id: "):
-                number = int(line[4:])
-                if self._last and number != self._last + 1:
-                    self._state = "a gap"
-                self._last = number
-                if not self.attached.done():
-                    self.attached.set_result(None)
-            elif line.startswith(b"data: ") and self._state != "a gap":
-                at = line.rfind(b'"state":"TASK_STATE_')
-                self._state = line[at + 20 :].split(b'"')[0].decode() if at >= 0 else self._state
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tell how it ended."""
-        self.ended.set_result(self._state)
-        if not self.attached.done():
-            self.attached.set_result(None)
+    async def seen(self) -> dict[str, int]:
+        """What they saw last, and how many of them, when all their streams have ended; `a gap` if events were lost."""
+        report: dict[str, int] = json.loads(await self._output.readline())
+        return report
 
 
-async def watch(url: str, agent: str, observers: int) -> None:
-    """Subscribe, and see every subscription to its end."""
-    host, port = url.removeprefix("http://").split(":")
-    tasks = [line.strip() for line in sys.stdin]
-    watchers: list[Watcher] = []
-    began = time.monotonic()
-    loop = asyncio.get_running_loop()
-    for first in range(0, observers, ATTACHING):
-        made = []
-        for number in range(first, min(first + ATTACHING, observers)):
-            path = f"/agents/{agent}/tasks/{tasks[number % len(tasks)]}:subscribe"
-            head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n"
-            made.append(loop.create_connection(partial(Watcher, head.encode()), host, int(port)))
-        attached = [watcher for _, watcher in await asyncio.gather(*made)]
-        await asyncio.gather(*(watcher.attached for watcher in attached))
-        watchers += attached
-    print(f"attached {time.monotonic() - began:.2f}", flush=True)
-    seen = Counter(await asyncio.gather(*(watcher.ended for watcher in watchers)))
-    print(json.dumps(seen), flush=True)
-
-
-if __name__ == "__main__":
-    asyncio.run(watch(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+@contextlib.asynccontextmanager
+async def crowd(
+    urls: Sequence[str], observers: int, task_ids: Sequence[str], seconds: float = 0.0
+) -> AsyncIterator[Crowd]:
+    """Have tasks of the agent `crowded` observed at each of the servers; they are watched for `seconds` at once."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.durability.watching", "crowded", f"{observers}", f"{seconds}", *urls),
+        cwd=CHECKOUT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("\n".join(task_ids).encode())
+        process.stdin.write_eof()
+        _, attached = (await process.stdout.readline()).decode().split()
+        _, told, p99 = (await process.stdout.readline()).decode().split()
+        yield Crowd(float(attached), int(told), float(p99), process.stdout)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

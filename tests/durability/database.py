@@ -75,14 +75,15 @@ class StoreDatabase(StoreView):
         return [left for (left,) in found]
 
     def check(self) -> None:
-        ask(stores.url_of(self._data), _check)
+        ask(stores.url_of(self._data), check_database)
 
     def messages(self) -> dict[str, str]:
         found = self.rows("SELECT message_id, task_id FROM identity")
         return {message_id.decode(): task_id for message_id, task_id in found}
 
 
-async def _check(db: Any) -> None:
+async def check_database(db: Any) -> None:
+    """Check that all rows of a database fit together."""
     async with db.transaction(isolation="repeatable_read", readonly=True):
         tasks = await db.fetch(
             "SELECT id, seq, state, status_at, status_seq, attempt, scope_id, context_id, visible, counted FROM task"

@@ -5,8 +5,7 @@ import contextlib
 import json
 import os
 import socket
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,11 @@ from dragoman.stores.target import Target
 from tests.contract.samples import begun as store_begun
 from tests.contract.samples import chunk, message, status
 from tests.durability.callers import Frame, Sent, client, send, state_of, subscription, texts
+from tests.durability.crowd import crowd
 from tests.durability.dialects import HTTP
 from tests.durability.latencies import Latencies, is_as_before, measured
 from tests.durability.ledger import LedgerServer
 from tests.harness import stores
-from tests.harness.paths import CHECKOUT
 from tests.harness.polling import until
 
 TRIES = 10
@@ -202,7 +201,7 @@ async def test_a_crowd_of_observers_slows_nobody_down_and_sees_every_event(
             await measured(http)
             quiet = [await measured(http) for _ in range(2)]
             before = server.rss_bytes()
-            async with crowd(server, observers, [sent.task_id for sent in running]) as (attached, report):
+            async with crowd([server.url], observers, [sent.task_id for sent in running]) as watching:
                 held = server.rss_bytes() - before
                 for _ in range(TRIES):
                     beside.append(await measured(http))
@@ -210,37 +209,16 @@ async def test_a_crowd_of_observers_slows_nobody_down_and_sees_every_event(
                         break
                 server.open_gate("end")
                 at_the_end = await measured(http)
-                seen = json.loads(await report)
-        print(f"attached in {attached} s, {held / observers / 1024:.1f} KiB each")
+                seen = await watching.seen()
+        print(f"attached in {watching.attached} s, {held / observers / 1024:.1f} KiB each")
         print(f"alone: {quiet}; beside them: {beside}; at the end: {at_the_end}")
         assert seen == {"COMPLETED": observers}
         assert is_as_before(beside[-1], quiet), f"alone: {quiet}, beside them: {beside}"
+        numbers = dict(server.store.rows("SELECT id, seq FROM task"))
+        assert min(numbers[sent.task_id] for sent in running) > 4, (
+            "accepted, at work, more of it, and the end"
+        )
         # As many streams end as the machine can write: it is busy, but not with them alone. It is measured only once,
         # so a disk that stalls has to fit in.
         assert at_the_end.p99 < max(one.p99 for one in quiet) + 2.0
         server.store.check()
-
-
-@contextlib.asynccontextmanager
-async def crowd(
-    server: LedgerServer, observers: int, task_ids: Sequence[str]
-) -> AsyncIterator[tuple[str, asyncio.Future[bytes]]]:
-    """Many observers in a process of their own: how long they took to attach, and what they report in the end."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.durability.crowd", server.url, "crowded", f"{observers}"),
-        cwd=CHECKOUT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write("\n".join(task_ids).encode())
-        process.stdin.write_eof()
-        attached = (await process.stdout.readline()).decode().split()
-        assert attached[0] == "attached"
-        yield attached[1], asyncio.ensure_future(process.stdout.readline())
-        assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()

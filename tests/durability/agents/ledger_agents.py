@@ -207,7 +207,7 @@ async def be_crowded(run: Run) -> str:
             gates[number] = asyncio.ensure_future(opened(number))
         while not gates[number].done():
             if word == "beat":
-                await run.working()
+                await run.working("on")  # Without a word it would be no event.
             await asyncio.wait([gates[number]], timeout=float(more[0]) if more else None)
     elif word == "flood":
         flood = await run.artifact("begins", name="flood", last=False)
