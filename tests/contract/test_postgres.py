@@ -28,6 +28,7 @@ from dragoman.model.ids import new_id
 from dragoman.model.payload import pack
 from dragoman.stores.postgres import PostgresStore, connection, folding, upgrade
 from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.postgres.writer import MAX_BATCH
 from dragoman.stores.target import Target
 from tests.contract.homes import PostgresHome
 from tests.contract.samples import (
@@ -105,6 +106,23 @@ def hold(store: PostgresStore, gate: threading.Event) -> asyncio.Future[Any]:
         return await asyncio.to_thread(gate.wait, 10)
 
     return asyncio.ensure_future(store._writer.run(Work(act=wait)))
+
+
+@pytest.mark.parametrize(
+    "bad", [refuse_by_database, refuse_by_mistake, refuse_by_rule], ids=lambda bad: bad.__name__
+)
+async def test_batches_one_after_the_other_leave_no_transaction_open(
+    home: PostgresHome, store: PostgresStore, bad: Any
+) -> None:
+    """What waits when a batch is committed is begun with that commit; it may fail all the same."""
+    work: list[Awaitable[Any]] = [store.accept(acceptance()) for _ in range(2 * MAX_BATCH + 10)]
+    work.insert(MAX_BATCH + 5, store._writer.run(Work(act=bad)))
+    done = await asyncio.gather(*work, return_exceptions=True)
+    assert [number for number, one in enumerate(done) if isinstance(one, Exception)] == [MAX_BATCH + 5]
+    left = rows(home.url, "SELECT state FROM pg_stat_activity WHERE datname = current_database()")
+    assert [state for (state,) in left if state and "transaction" in state] == []
+    stored = rows(home.url, "SELECT count(*) FROM task")[0][0]
+    assert stored == 2 * MAX_BATCH + 10
 
 
 @pytest.mark.parametrize("at", [0, 15, GOOD])

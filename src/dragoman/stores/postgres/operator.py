@@ -158,7 +158,7 @@ class Operator(StoreOperator):
 
         async def write(db: Database) -> T:
             await check_current(db, self._target)
-            transaction = Transaction(db, OPERATOR, await db.fetchval("SELECT now_ms FROM store_clock"), {})
+            transaction = Transaction(db, OPERATOR, {})
             await transaction.prepare(
                 [Work(act=act, tasks=(task_id,) if task_id else (), scopes=(scope,) if scope else ())]
             )

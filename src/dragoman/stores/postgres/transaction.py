@@ -8,7 +8,7 @@ servers rarely wait for each other in a circle; where they do, the database ends
 
 import copy
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -30,6 +30,12 @@ Key = tuple[int, bytes]
 """A scope's number, and a message or context id in it."""
 
 _TASKS = f"SELECT {COLUMNS} FROM task WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE"
+# What most transactions begin with, in one round trip. The clock is looked at last: nothing is written that happened
+# while others were waited for.
+_BEGIN = (
+    f"WITH claimed AS ({writes.CLAIM}), held AS ({_TASKS.replace('$1', '$5')})"
+    " SELECT ARRAY(SELECT claimed FROM claimed), ARRAY(SELECT held FROM held), now_ms FROM store_clock"
+)
 _COUNTED = (
     "SELECT k.scope_id, k.context_id FROM unnest($1::bigint[], $2::bytea[]) k (scope_id, context_id) WHERE"
     " EXISTS (SELECT 1 FROM counter c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
@@ -55,7 +61,7 @@ class Transaction:
     Attributes:
         db: the connection; whoever reads what may have been changed before flushes first.
         replica: the number of this server.
-        now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch.
+        now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch; known once it is prepared.
         events: the events to announce after the commit.
         hooked: the tasks whose push notification configurations were changed, to announce after the commit.
         hooked_elsewhere: those of them that other servers tell of.
@@ -70,13 +76,12 @@ class Transaction:
         self,
         db: Database,
         replica: int,
-        now: int,
         scopes: dict[Scope, int],
         placing: Placing = Placing.HERE,
     ) -> None:
         self.db = db
         self.replica = replica
-        self.now = now
+        self.now = 0
         self.events: list[TaskEvent] = []
         self.hooked: list[str] = []
         self.hooked_elsewhere: list[str] = []
@@ -110,9 +115,20 @@ class Transaction:
         await self._find_scopes({scope for work in works for scope in work.scopes}, accepting)
         if bounded:
             await self._tally(bounded)
-        await self._claim([one for one in accepting if one.idempotent])
-        await self._count_contexts(accepting)
-        await self.load({task_id for work in works for task_id in work.tasks})
+        tasks = {task_id for work in works for task_id in work.tasks}
+        contexts = self._named_contexts(accepting)
+        # Contexts' counters come before tasks; without any, tasks are read with the rest.
+        await self._begin(self._claims(accepting), () if contexts else tasks)
+        await self._count_contexts(contexts)
+        await self.load(tasks)
+
+    async def _begin(self, claims: Mapping[Key, tuple[bytes, str]], task_ids: Collection[str]) -> None:
+        """Claim messages, lock tasks, and look at the clock."""
+        self._rows.update(dict.fromkeys(task_ids))
+        values = writes.columns(((*key, *claim) for key, claim in claims.items()), 4)
+        claimed, held, self.now = await self.db.fetchrow(_BEGIN, *values, list(map(plain, task_ids)))
+        await self._claim(claims, claimed)
+        await self._adopt(held)
 
     async def _find_scopes(self, wanted: Iterable[Scope], accepting: Sequence[Acceptance]) -> None:
         unknown = sorted(
@@ -145,22 +161,24 @@ class Transaction:
         """Return the number of a scope that was asked for; 0, which no task has, if it never had a task."""
         return self.scopes.get(scope) or self.new_scopes.get(scope, 0)
 
-    async def _claim(self, accepting: Sequence[Acceptance]) -> None:
-        """Find out which messages were accepted before, and keep others from accepting the rest meanwhile."""
+    def _claims(self, accepting: Sequence[Acceptance]) -> dict[Key, tuple[bytes, str]]:
+        """Return the messages that are not to be accepted twice, in the order in which everybody claims them."""
         claims: dict[Key, tuple[bytes, str]] = {}
         for one in accepting:
-            scope = self.scope_id(one.scope)
+            scope = self.scope_id(one.scope) if one.idempotent else 0
             if scope:
                 key = scope, one.message.message_id.encode()
                 claims.setdefault(key, (one.digest, plain(one.message.task_id) or one.task_id))
-        ahead = dict(sorted(claims.items()))
-        while ahead:
-            values = writes.columns((*key, *ahead[key]) for key in ahead)
-            for scope, message_id in await self.db.fetch(writes.CLAIM, *values):
-                key = scope, message_id
+        return dict(sorted(claims.items()))
+
+    async def _claim(self, claims: Mapping[Key, tuple[bytes, str]], claimed: Iterable[Key]) -> None:
+        """Find out which messages were accepted before, and keep others from accepting the rest meanwhile."""
+        ahead = dict(claims)
+        while True:
+            for key in claimed:
                 self._claimed[key] = ahead.pop(key)
             if not ahead:
-                break
+                return
             # Asked in a statement of its own: it sees what was committed while the one before waited for it.
             values = writes.columns(ahead)
             found = await self.db.fetch(writes.CLAIMED_BEFORE, *values)
@@ -171,6 +189,10 @@ class Transaction:
                 else:
                     # What is left of a purged task. If somebody else is quicker, look again.
                     await self.db.execute(writes.DISOWN, scope, message_id, task_id)
+            if not ahead:
+                return
+            values = writes.columns((*key, *ahead[key]) for key in ahead)
+            claimed = [(scope, name) for scope, name in await self.db.fetch(writes.CLAIM, *values)]
 
     def known(self, key: Key) -> tuple[bytes, str] | None:
         """Return digest and task of a message that was accepted before."""
@@ -180,15 +202,17 @@ class Transaction:
         """Note that a message is accepted."""
         self._identities[key] = digest, task_id
 
-    async def _count_contexts(self, accepting: Sequence[Acceptance]) -> None:
+    def _named_contexts(self, accepting: Sequence[Acceptance]) -> list[Key]:
+        """Return the contexts that callers name for new tasks, in order."""
+        named = {
+            (self.scope_id(one.scope), one.message.context_id.encode())
+            for one in accepting
+            if one.message.context_id and not one.message.task_id
+        }
+        return sorted(named)
+
+    async def _count_contexts(self, named: Sequence[Key]) -> None:
         """Give contexts that are named by callers, and so may see more tasks, counters if they have none."""
-        named = sorted(
-            {
-                (self.scope_id(one.scope), one.message.context_id.encode())
-                for one in accepting
-                if one.message.context_id and not one.message.task_id
-            }
-        )
         if not named:
             return
         await self._look_for_counters(named)

@@ -75,6 +75,8 @@ class Writer:
         self._troubled = troubled
         self._waiting: deque[Operation[Work]] = deque()
         self._wake = asyncio.Event()
+        self._is_idle = False
+        self._is_begun = False
         self._closing = False
         self._connection: Any = None
         self._scopes: dict[Scope, int] = {}
@@ -110,14 +112,20 @@ class Writer:
             raise closed()
         operation = Operation(work, decided)
         self._waiting.append(operation)
-        self._loop.call_soon_threadsafe(self._wake.set)
+        # A lane that is at work looks for more by itself: waking it costs both threads a turn.
+        if self._is_idle:
+            self._loop.call_soon_threadsafe(self._wake.set)
         return await operation.future
 
     async def _work(self) -> None:
         while self._waiting or not self._closing:
             if not self._waiting:
-                await self._wake.wait()
                 self._wake.clear()
+                self._is_idle = True
+                # What came just before was told by nobody.
+                if not self._waiting and not self._closing:
+                    await self._wake.wait()
+                self._is_idle = False
                 continue
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             await self._run_batch(batch)
@@ -158,10 +166,12 @@ class Writer:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._target)
             _LOG.info("the store can be written to again")
+            self._is_begun = False
         db = self._connection
-        await db.execute("BEGIN")
-        now = await db.fetchval("SELECT now_ms FROM store_clock")
-        transaction = Transaction(db, self._replica.number, now, self._scopes, self._placing)
+        if not self._is_begun:
+            await db.execute("BEGIN")
+        self._is_begun = False
+        transaction = Transaction(db, self._replica.number, self._scopes, self._placing)
         await transaction.prepare([operation.work for operation in batch])
         for operation in batch:
             operation.error = None
@@ -172,7 +182,10 @@ class Writer:
         await transaction.finish()
         if self._replica.has_peers:
             await tell(transaction)
-        await db.execute("COMMIT")
+        # What waits already is the next transaction: beginning it now saves a round trip.
+        goes_on = bool(self._waiting)
+        await db.execute("COMMIT AND CHAIN" if goes_on else "COMMIT")
+        self._is_begun = goes_on
         self._scopes.update(transaction.new_scopes)
         if transaction.events or transaction.runs or transaction.hooked:
             tx = transaction
