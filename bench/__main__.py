@@ -23,6 +23,7 @@ from bench.scenarios.hosted import hosted
 from bench.scenarios.idle_streams import idle_streams
 from bench.scenarios.listing import listing
 from bench.scenarios.open_loop import open_loop
+from bench.scenarios.postgres import postgres
 from bench.scenarios.starting import restarting, starting
 from bench.session import Session
 from bench.wrk import find_wrk
@@ -31,6 +32,7 @@ _RUN: dict[str, Callable[[Session], list[Sample]]] = {
     **{str(operation): partial(closed_loop, operation=operation) for operation in PEERS_OF},
     "generations": generations,
     "hosted": hosted,
+    "postgres": postgres,
     "exact": exact,
     "first-event": first_event,
     "list": listing,

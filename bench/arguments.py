@@ -12,6 +12,7 @@ SCENARIOS = {
     "send": "blocking sends, closed loop",
     "generations": "CPU of a blocking send in A2A 0.3 beside one in 1.0 (Dragoman only)",
     "hosted": "CPU of a blocking send by the hosted profile beside an open one (Dragoman only)",
+    "postgres": "blocking sends over PostgreSQL beside those over SQLite (Dragoman only)",
     "immediate": "sends with returnImmediately, closed loop",
     "get": "GetTask, closed loop",
     "card": "agent card, closed loop",
@@ -43,6 +44,8 @@ class Options:
     json: Path | None
     sizes: tuple[int, ...]
     peers_up_to: int
+    store: str
+    """Where Dragoman's tasks are when they are listed."""
     samples: int
     streams: int
     own_tasks: bool
@@ -68,6 +71,7 @@ def parse(arguments: Sequence[str]) -> Options:
         json=chosen.json,
         sizes=chosen.sizes,
         peers_up_to=chosen.peers_up_to,
+        store=chosen.store,
         samples=chosen.samples,
         streams=chosen.streams,
         own_tasks=chosen.own_tasks,
@@ -115,6 +119,7 @@ def _add_special(parser: argparse.ArgumentParser, scenario: str) -> None:
 
     add(("list",), "--sizes", _sizes, (1_000, 100_000), "numbers of stored tasks, by commas")
     add(("list",), "--peers-up-to", _count, 1_000, "largest size that peers are filled to")
+    add(("list",), "--store", _store, "sqlite", "Dragoman's store, sqlite or postgres")
     add(("list", "first-event"), "--samples", _count, 200, "timed requests a round")
     add(("idle-streams",), "--streams", _count, 500, "streams to open")
     add(("idle-streams",), "--own-tasks", bool, False, "a working task for each stream")
@@ -128,6 +133,12 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def _store(text: str) -> str:
+    if text not in ("sqlite", "postgres"):
+        raise argparse.ArgumentTypeError("must be sqlite or postgres")
+    return text
 
 
 def _sizes(text: str) -> tuple[int, ...]:

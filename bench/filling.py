@@ -1,8 +1,8 @@
 """Fills a server with tasks, so that there is something to list or to restart with.
 
-Dragoman's database is written directly, by the same operations as its server's, so
-that a million tasks take minutes and not an hour; peers are filled by sends that do
-not wait (returnImmediately).
+Dragoman's SQLite file is written directly, by the same operations as its server's, and
+a PostgreSQL database multiplies what was sent, so that a million tasks take minutes and
+not an hour; peers are filled by sends that do not wait (returnImmediately).
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 
 from bench.callers import PipelinedConnection
+from bench.multiplying import multiply
 from bench.processes import DATA, Running, start
 from bench.replies import Reply, WrongReply
 from bench.servers import Server
@@ -106,6 +107,8 @@ def start_filled(server: Server, folder: Path, count: int) -> Running:
     Raises:
         Unavailable, WrongReply, OSError: if that fails; no process is left then.
     """
+    if server.store_url:
+        return _start_multiplied(server, folder, count)
     if server.is_ours:
         start(server, folder).stop()  # makes the database
         seed(folder / DATA, count)
@@ -117,6 +120,16 @@ def start_filled(server: Server, folder: Path, count: int) -> Running:
         served.stop()
         raise
     return served
+
+
+def _start_multiplied(server: Server, folder: Path, count: int) -> Running:
+    served = start(server, folder)
+    try:
+        fill(served, CONTEXTS)
+    finally:
+        served.stop()
+    multiply(server.store_url, count - CONTEXTS)
+    return start(server, folder)
 
 
 def fill(served: Running, count: int) -> None:

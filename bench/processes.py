@@ -74,6 +74,8 @@ def start(server: Server, folder: Path) -> Running:
     stdout, stderr = folder / "stdout.log", folder / "stderr.log"
     path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
     environment = {**os.environ, "PYTHONPATH": path, "NODE_ENV": "production"}
+    if server.store_url:
+        environment["DRAGOMAN_STORE_URL"] = server.store_url
     command = server.command(folder / DATA)
     begun = time.perf_counter()
     with stdout.open("wb") as out, stderr.open("ab") as err:

@@ -25,6 +25,10 @@ Metrics:
     cpu_us          server CPU a reply, user and system, its child processes included
     cpu_us_1_0      the same of the 1.0 form that was measured beside it
     cpu_ratio       the first of these divided by the second
+    rate_sqlite, cpu_us_sqlite
+                    the same over SQLite, measured beside it
+    rate_ratio      the rate over PostgreSQL divided by that over SQLite
+    cpu_us_database CPU of PostgreSQL's processes a reply, which are in no other figure
     client_busy     share of a core that the load generator took
     rss_mib, anon_mib
                     memory of the server at the end of the round: resident; its own (Pss_Anon)

@@ -32,6 +32,8 @@ class Server:
     """For Dragoman: its configuration, `{folder}` being where its files are; if empty, it serves the echo agent."""
     token: str = ""
     """What the file `token` in that folder holds."""
+    store_url: str = ""
+    """For Dragoman: the database where its tasks are; if empty, they are in a file in its folder."""
 
     @property
     def is_ours(self) -> bool:

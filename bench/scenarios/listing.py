@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from bench.databases import new_database
 from bench.filling import CONTEXTS, context_id, start_filled
 from bench.latency import percentile_ms
 from bench.processes import Running, scratch_folder
@@ -69,6 +70,8 @@ def listing(session: Session) -> list[Sample]:
 def _filled(session: Session, stack: ExitStack, server: Server, size: int) -> Filled:
     session.say(f"list: filling {server.name} with {size} tasks")
     begun = time.monotonic()
+    if server.is_ours and session.options.store == "postgres":
+        server = stack.enter_context(new_database()).behind(server)
     served = start_filled(server, stack.enter_context(scratch_folder()), size)
     stack.callback(served.stop)
     session.say(f"list: filled in {time.monotonic() - begun:.1f} s")

@@ -96,10 +96,10 @@ def _copied(bin_folder: Path, target: Path) -> Path:
 class PostgresServer:
     """A server that this process started on a free port of 127.0.0.1; it can be killed and started again."""
 
-    def __init__(self, *settings: str) -> None:
-        """Make a cluster and start it; `settings` are as for `postgres -c`."""
+    def __init__(self, *settings: str, place: Path | None = None) -> None:
+        """Make a cluster and start it; `settings` are as for `postgres -c`, `place` is a folder for its own one."""
         self._programs = programs()
-        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-postgres-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-postgres-", dir=place))
         self._folder.chmod(0o755)
         self._identity: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -130,6 +130,12 @@ class PostgresServer:
     def url(self, database: str = "postgres") -> str:
         """Return the URL of a database."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def pid(self) -> int:
+        """The id of its first process, under which all others are; it must be running."""
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> None:
         """Start the server and return once it takes connections."""
