@@ -8,7 +8,7 @@ import pytest
 from tests.harness.paths import CHECKOUT, ENGINE_VARIABLE, STORE_VARIABLE
 
 ALONE = (CHECKOUT / "tests" / "durability", CHECKOUT / "tests" / "bench")
-LEFT_OUT = {"postgres": ("sqlite", "own_store"), "temporal": ("queue", "own_store")}
+LEFT_OUT = {"postgres": ("sqlite", "own_store"), "temporal": ("embedded", "own_store")}
 """Which tests there are not with a store or an engine."""
 
 
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--engine",
         choices=["embedded", "temporal"],
         default="embedded",
-        help="what executes runs; with temporal, leaves out the tests marked queue",
+        help="what executes runs; with temporal, leaves out the tests marked embedded",
     )
 
 

@@ -83,6 +83,34 @@ def test_tests_and_benchmarks_run_in_the_checkout(checkout: Path, verb: str, mod
     ]
 
 
+# Prints what pytest was given in one line, and fails where that has the word of the environment.
+PYTEST = '#!/bin/sh\necho "$@"\ncase "$*" in *"$FAILS"*) exit 1 ;; esac\n'
+
+
+@pytest.mark.parametrize("arguments", [(), ("--every-store", "--soak")], ids=["a part", "all"])
+def test_all_tests_are_several_runs_and_every_one_is_made(checkout: Path, arguments: tuple[str, ...]) -> None:
+    (checkout / ".venv/bin/python").write_text(PYTEST)
+    for fails in ("nothing", "-m alone", "--engine temporal"):
+        result = call(checkout, "test", *arguments, FAILS=fails)
+        runs = [line for line in result.stdout.splitlines() if line.startswith("-m pytest ")]
+        assert [("--store postgres" in run, "--engine temporal" in run) for run in runs] == [
+            (False, False),
+            (False, False),
+            (True, False),
+            (True, False),
+            (True, True),
+        ]
+        reports = [run.partition("--junitxml=")[2].partition(".xml")[0] for run in runs]
+        assert len(set(reports)) == 5, "no report is written over another one"
+        places = [word for word in runs[2].split() if word.startswith("tests/")]
+        assert places
+        assert [place for place in places if not (ROOT / place).exists()] == []
+        assert all("--soak" in run for run in runs) == bool(arguments)
+        assert result.returncode == (0 if fails == "nothing" else 1)
+        named = {"nothing": "all tests passed", "-m alone": "FAILED: tests alone, tests postgres-alone"}
+        assert named.get(fails, "FAILED: tests temporal") in result.stdout.splitlines()[-1]
+
+
 def test_a_callers_own_modules_stay_importable(checkout: Path) -> None:
     result = call(checkout, "run", PYTHONPATH="mine")
     assert f"path={checkout / 'src'}:mine" in result.stdout.splitlines()

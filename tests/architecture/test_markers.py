@@ -23,13 +23,13 @@ def test_real(): pass
 @pytest.mark.sqlite
 def test_file(): pass
 
-@pytest.mark.queue
+@pytest.mark.embedded
 def test_turn(): pass
 
 @pytest.mark.own_store
 def test_pair(): pass
 """
-NAMES = "\n    ".join(("soak", "needs", "sqlite", "queue", "own_store"))
+NAMES = "\n    ".join(("soak", "needs", "sqlite", "embedded", "own_store"))
 
 
 @pytest.mark.parametrize(

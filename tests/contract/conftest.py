@@ -59,7 +59,7 @@ def room(
 ) -> Iterator[EngineRoom]:
     """A server's inside with one engine, not started yet."""
     kind: type[EngineRoom] = request.param
-    if not kind.queues_here and request.node.get_closest_marker("queue"):
+    if not kind.queues_here and request.node.get_closest_marker("embedded"):
         pytest.skip("what waits is in the engine's own queue, whose order and bounds are its own")
     place = kind(tmp_path)
     yield place

@@ -17,7 +17,7 @@ from dragoman.model.operation import SendMessage
 from tests.contract.rooms import EngineRoom, eventually, state, texts
 from tests.contract.samples import message
 
-pytestmark = pytest.mark.queue
+pytestmark = pytest.mark.embedded
 
 S = TaskState
 

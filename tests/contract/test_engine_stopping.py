@@ -180,7 +180,7 @@ async def test_a_stopped_handler_that_goes_on_is_abandoned_and_gives_its_place_u
     assert not doors.open.is_set()
 
 
-@pytest.mark.queue
+@pytest.mark.embedded
 @pytest.mark.parametrize("kind", ["async", "thread"])
 async def test_no_more_runs_than_allowed_go_on_at_once_and_none_is_left_out(
     room: EngineRoom, doors: Doors, kind: str
