@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Iterator
 
 _POOL_BYTES = 4096
 
@@ -13,26 +14,22 @@ class _Sequence:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
-        self._pool = memoryview(b"")
+        self._pool: Iterator[int] = iter(())
 
     def next(self) -> str:
         with self._lock:
             # 48 bits of milliseconds and a 12-bit counter, held as one number so that overflow carries into time.
             stamp = max(time.time_ns() // 1_000_000 << 12, self._last + 1)
             self._last = stamp
-            if not self._pool:
+            chance = next(self._pool, None)
+            if chance is None:
                 # By the block: each call lets the interpreter lock go, and getting that back costs more than the id.
-                self._pool = memoryview(os.urandom(_POOL_BYTES))
-            chance, self._pool = self._pool[:8], self._pool[8:]
-        bits = (
-            (stamp >> 12) << 80
-            | 0x7 << 76
-            | (stamp & 0xFFF) << 64
-            | 0b10 << 62
-            | int.from_bytes(chance, "big") >> 2
+                self._pool = iter(memoryview(os.urandom(_POOL_BYTES)).cast("Q"))
+                chance = next(self._pool)
+        return (
+            f"{stamp >> 28:08x}-{stamp >> 12 & 0xFFFF:04x}-7{stamp & 0xFFF:03x}"
+            f"-{0x8000 | chance >> 50:04x}-{chance & 0xFFFF_FFFF_FFFF:012x}"
         )
-        text = f"{bits:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 _SEQUENCE = _Sequence()
