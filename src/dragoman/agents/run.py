@@ -145,7 +145,7 @@ class Run(_Facts):
     @property
     def cancelled(self) -> bool:
         """Whether the run was stopped (cancelled, expired or taken over). The handler is cancelled as well."""
-        return self._execution.cancelled.is_set()
+        return self._execution.cancelled
 
     async def working(self, text: Content | None = None, *, metadata: dict[str, Any] | None = None) -> None:
         """Tell that the work goes on (WORKING), with a word about it. May be repeated.
@@ -316,15 +316,16 @@ class BlockingRun(_Facts):
         super().__init__(execution)
         self._loop = loop
         self._run = Run(execution)
+        self._bell = execution.bell()
 
     @property
     def cancelled(self) -> bool:
         """Whether the run was stopped. Nothing interrupts a thread: a long handler should look at this."""
-        return self._execution.cancelled.is_set()
+        return self._execution.cancelled
 
     def wait_cancelled(self, timeout: float) -> bool:
         """Sleep for up to `timeout` seconds, and return early and `True` if the run is stopped meanwhile."""
-        return self._execution.cancelled.wait(timeout)
+        return self._bell.wait(timeout)
 
     def working(self, text: Content | None = None, *, metadata: dict[str, Any] | None = None) -> None:
         """See `Run.working`."""

@@ -59,7 +59,7 @@ class Execution:
     Attributes:
         ref: the run.
         state: where the task stands.
-        cancelled: set when the run was fenced out; a handler in a thread looks at it.
+        cancelled: whether the run was fenced out; a handler in a thread looks at it.
         ended: whether the run has its last event.
         before: commits what the handler gave earlier and is still held back; called before each act and point.
         on_parked: called on the handler's loop, with the task's id, when the run has come to wait for its caller.
@@ -77,7 +77,7 @@ class Execution:
         """Prepare an attempt; `waited` if the run was noted as waiting for room. `calls` reaches remote agents."""
         self.ref = ref
         self.state = ref.state
-        self.cancelled = threading.Event()
+        self.cancelled = False
         self.ended = False
         self.before: Callable[[], Awaitable[None]] | None = None
         self.on_parked: Callable[[str], object] | None = None
@@ -91,6 +91,7 @@ class Execution:
         self._gathered = Gathered(f"{ref.lease.task_id}-1") if settings.one_result else None
         self._sources: set[str] = set()
         self._parking: asyncio.Future[None] | None = None
+        self._bell: threading.Event | None = None
 
     async def prepare(self) -> None:
         """Enter the run, and read what was journaled when it was entered before.
@@ -344,7 +345,18 @@ class Execution:
 
     def stop(self) -> None:
         """Tell the handler that the run was fenced out; may be called from any thread."""
-        self.cancelled.set()
+        self.cancelled = True
+        if self._bell is not None:
+            self._bell.set()
+
+    def bell(self) -> threading.Event:
+        """Return what is set when the run is fenced out, for a thread to wait for; called on the handler's loop."""
+        # Made when it is asked for: few handlers wait.
+        bell = self._bell = self._bell or threading.Event()
+        if self.cancelled:
+            # Whoever stopped the run may not have seen the bell yet.
+            bell.set()
+        return bell
 
     def _check_entered(self) -> None:
         """Make sure that the handler may still do something."""
@@ -354,7 +366,7 @@ class Execution:
             raise self._journal.mismatch
         if self.ended:
             raise IllegalChange("the run has ended: nothing can be added to it")
-        if self.cancelled.is_set():
+        if self.cancelled:
             raise Fenced("the run was stopped")
 
     async def _park(
@@ -397,11 +409,11 @@ class Execution:
             try:
                 return await use()
             except Unavailable:
-                if self.cancelled.is_set():
+                if self.cancelled:
                     raise Fenced("the run was stopped") from None
                 await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
             except Fenced:
-                self.cancelled.set()
+                self.stop()
                 raise
         raise AssertionError("unreachable")
 
@@ -467,7 +479,7 @@ async def execute(execution: Execution, run: Callable[[Execution], Awaitable[Non
                     extra=_facts(ref),
                 )
             return
-        if execution.cancelled.is_set():
+        if execution.cancelled:
             return
         if execution.mismatch is not None:
             _LOG.error("the journal does not match the handler: %s", execution.mismatch, extra=_facts(ref))
@@ -498,7 +510,7 @@ def _is_being_stopped(error: BaseException, execution: Execution, task: asyncio.
     if task is None or running is not task:
         # Thrown in from outside when nobody runs it any more: there is nothing to wait with.
         return True
-    return isinstance(error, asyncio.CancelledError) and execution.cancelled.is_set()
+    return isinstance(error, asyncio.CancelledError) and execution.cancelled
 
 
 async def _end(execution: Execution, text: str) -> None:
