@@ -48,7 +48,7 @@ from dragoman.model.errors import (
 from dragoman.model.operation import SubscribeToTask
 from dragoman.protocol import media
 from dragoman.protocol.spec import HttpDialect, ProtocolSpec
-from dragoman.telemetry.logs import LogSink
+from dragoman.telemetry.logs import LogSink, RequestLine
 from dragoman.telemetry.metrics import Metrics
 
 _LOG = logging.getLogger("dragoman.pipeline")
@@ -136,23 +136,27 @@ class Pipeline:
         seconds = time.perf_counter() - began
         reply.headers.append((b"x-request-id", exchange.request.id.encode()))
         self._metrics.count(exchange.version, exchange.operation, exchange.outcome, seconds)
-        line: dict[str, Any] = {
-            "time": round(time.time(), 3),
-            "level": "info" if reply.status < 500 else "error",
-            "logger": "dragoman.request",
-            "request_id": exchange.request.id,
-            "method": exchange.request.method if len(exchange.request.method) < 12 else "OTHER",
-            "route": exchange.route,
-            "status": reply.status,
-            "ms": round(seconds * 1000, 2),
-            "version": exchange.version,
-            "outcome": exchange.outcome,
-        }
-        for name in ("operation", "agent", "tenant", "task_id", "flaw", "address"):
-            value = getattr(exchange, name)
-            if value:
-                line[name] = value
-        self._log.write(line)
+        method = exchange.request.method
+        self._log.write(
+            RequestLine(
+                time=round(time.time(), 3),
+                level="info" if reply.status < 500 else "error",
+                logger="dragoman.request",
+                request_id=exchange.request.id,
+                method=method if len(method) < 12 else "OTHER",
+                route=exchange.route,
+                status=reply.status,
+                ms=round(seconds * 1000, 2),
+                version=exchange.version,
+                outcome=exchange.outcome,
+                operation=exchange.operation,
+                agent=exchange.agent,
+                tenant=exchange.tenant,
+                task_id=exchange.task_id,
+                flaw=exchange.flaw,
+                address=exchange.address,
+            )
+        )
 
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path

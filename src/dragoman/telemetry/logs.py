@@ -8,10 +8,35 @@ from collections import deque
 from typing import Any, TextIO
 
 import msgspec
+from msgspec import Struct
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _FACTS = ("agent", "tenant", "task_id", "attempt", "delegation_id", "request_id")
 FLUSH_SECONDS = 0.05
+
+
+class RequestLine(Struct, omit_defaults=True):
+    """What is logged of a request: `time` in seconds since 1970 UTC, `ms` until its reply was ready.
+
+    What did not become known of it is left out, from `operation` on.
+    """
+
+    time: float
+    level: str
+    logger: str
+    request_id: str
+    method: str
+    route: str
+    status: int
+    ms: float
+    version: str
+    outcome: str
+    operation: str = ""
+    agent: str = ""
+    tenant: str = ""
+    task_id: str = ""
+    flaw: str = ""
+    address: str = ""
 
 
 class LogSink:
@@ -26,7 +51,7 @@ class LogSink:
         self._thread = threading.Thread(target=self._flush_worker, name="log-writer", daemon=True)
         self._thread.start()
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: RequestLine | dict[str, Any]) -> None:
         """Add a line; may be called from any thread."""
         self._lines.append(_encode(record))
         if not self._wake.is_set():
