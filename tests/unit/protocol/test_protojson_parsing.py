@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.model.errors import DragomanError, InvalidParams, MalformedJson
-from dragoman.protocol.protojson import MAX_DEPTH, parse
+from dragoman.protocol.protojson import MAX_DEPTH, PLAIN, parse
 from tests.wire.sameness import exact
 from tests.wire.strategies import json_values
 
@@ -32,7 +32,8 @@ def faults(body: bytes) -> dict[str, str]:
 @properties
 @given(json_values)
 def test_every_json_value_is_read_as_it_is(value: Any) -> None:
-    for text in (json.dumps(value, ensure_ascii=False), json.dumps(value, indent=1)):
+    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for text in (plain, json.dumps(value, ensure_ascii=False), json.dumps(value, indent=1)):
         assert exact(parse(text.encode()).check()) == exact(value)
 
 
@@ -59,6 +60,14 @@ def test_any_punctuation_is_read_as_python_reads_it_or_refused(text: str) -> Non
         return
     parsed = parse(text.encode())
     assert parsed.violations or exact(parsed.value) == exact(expected)
+
+
+@properties
+@given(json_values)
+def test_a_body_is_read_alike_however_large_it_is(value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    small, large = f"[{text}]".encode(), f'[{text},"{"x" * PLAIN}"]'.encode()
+    assert exact(parse(small).check()) == exact(parse(large).check()[:1])
 
 
 @pytest.mark.parametrize(
