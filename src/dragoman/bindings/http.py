@@ -1,9 +1,6 @@
 """The HTTP+JSON binding: a path, a method and a body to an operation, in whichever version is negotiated."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
-
 from msgspec import Struct
 
 from dragoman.bindings.directory import Directory, ServedAgent
@@ -19,7 +16,6 @@ from dragoman.protocol.protojson import kind_of, parse
 from dragoman.protocol.spec import HttpCall, HttpDialect, ProtocolSpec
 from dragoman.telemetry.metrics import REJECTED
 
-T = TypeVar("T")
 _HAS_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -34,11 +30,6 @@ class Decoded(Struct, frozen=True):
 
 LIGHT = 64 * 1024
 """Bodies up to this size are worked on by the serving loop itself; larger ones in a thread, so that nobody waits."""
-
-
-async def aside(body: bytes | None, work: Callable[[], T]) -> T:
-    """Do some work on a body, in a thread if it is large, and return its result or raise what it raises."""
-    return work() if body is None or len(body) <= LIGHT else await asyncio.to_thread(work)
 
 
 def check_right(principal: Principal, operation: Operation) -> None:
@@ -130,7 +121,9 @@ class HttpBinding:
         def decode() -> Request:
             return match.endpoint.decode(HttpCall(match.variables, request.query, _parse(body), agent_id))
 
-        return Decoded(agent, agent.versions[version], match.endpoint.operation, await aside(body, decode))
+        is_light = body is None or len(body) <= LIGHT
+        asked = decode() if is_light else await asyncio.to_thread(decode)
+        return Decoded(agent, agent.versions[version], match.endpoint.operation, asked)
 
     async def _read(self, request: RawRequest, dialect: HttpDialect) -> bytes | None:
         named = media.check_content_type(request.headers.get(b"content-type"), dialect.media_types)

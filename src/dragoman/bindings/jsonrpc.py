@@ -1,9 +1,11 @@
 """The JSON-RPC binding: one endpoint an agent, the method in the body, in whichever version is negotiated."""
 
+import asyncio
+
 from dragoman.bindings.directory import Directory, ServedAgent
 from dragoman.bindings.exchange import Exchange
 from dragoman.bindings.forms import JsonRpcForm
-from dragoman.bindings.http import Decoded, aside, check_rate, check_right
+from dragoman.bindings.http import LIGHT, Decoded, check_rate, check_right
 from dragoman.gateway.capability import check_capability
 from dragoman.model import Principal
 from dragoman.model.errors import (
@@ -71,7 +73,8 @@ class JsonRpcBinding:
         if media.check_content_type(request.headers.get(b"content-type"), (media.JSON,)) is None:
             raise media.unsupported((media.JSON,))
         body = await request.read_body(self._body_limit)
-        parsed = await aside(body, lambda: parse(body))
+        is_light = len(body) <= LIGHT
+        parsed = parse(body) if is_light else await asyncio.to_thread(parse, body)
         form.id = request_id(parsed.value)
         envelope = read_envelope(parsed.value)
         if not envelope.has_id and not (refusal is None and form.dialect.notifications_last):
@@ -102,7 +105,12 @@ class JsonRpcBinding:
             and media.names(request.headers.joined(b"accept"), media.EVENT_STREAM)
         )
         check_capability(agent.settings, method.operation)
-        asked = await aside(body, lambda: method.decode(envelope.params, self.tenant(agent_id)))
+        tenant = self.tenant(agent_id)
+        asked = (
+            method.decode(envelope.params, tenant)
+            if is_light
+            else await asyncio.to_thread(method.decode, envelope.params, tenant)
+        )
         if not envelope.has_id:
             raise notification()
         return Decoded(agent, spec, method.operation, asked)

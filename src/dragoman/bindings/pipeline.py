@@ -160,12 +160,16 @@ class Pipeline:
 
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path
-        member = await self._of_members(exchange) if path.startswith(_MEMBERS) else None
-        if member is not None:
-            return member
-        if self._hosted is not None and path.startswith(HOSTED):
-            # It is below _MEMBERS, where the host was looked at.
-            asked = await self._hosted.serve(exchange)
+        hosted = self._hosted if path.startswith(HOSTED) else None
+        if path.startswith(_MEMBERS):
+            self._check_host(exchange)
+            # What is directly below HOSTED is the registry's, and what is below that are the agents.
+            if hosted is None or "/" not in path[len(HOSTED) :]:
+                member = await self._of_members(exchange)
+                if member is not None:
+                    return member
+        if hosted is not None:
+            asked = await hosted.serve(exchange)
             return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
         if not path.startswith(_AGENTS):
             self._check_host(exchange)
@@ -203,7 +207,6 @@ class Pipeline:
         return await self._perform(exchange, decoded, principal)
 
     async def _of_members(self, exchange: Exchange) -> Reply | None:
-        self._check_host(exchange)
         for surface in self._members:
             reply = await surface.serve(exchange)
             if reply is not None:

@@ -60,6 +60,8 @@ def jsonrpc_version(requested: str | None, served: Collection[str]) -> str:
         VersionNotSupported: it is not served here.
     """
     if requested is not None:
+        if requested in served:
+            return requested
         form = _WITH_PATCH.fullmatch(requested)
         if form is not None and form[1] in served:
             return form[1]

@@ -1,6 +1,6 @@
 """Which extensions are active in a call, and what comes of that."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Raw, structs
 
@@ -23,8 +23,10 @@ from dragoman.model.payload import is_present, members, with_members
 HEADER = "A2A-Extensions"
 
 
-def activated(requested: Iterable[str], declared: Iterable[Extension]) -> tuple[str, ...]:
+def activated(requested: Sequence[str], declared: Sequence[Extension]) -> tuple[str, ...]:
     """Return those of the requested extension URIs that an agent declares, in the order of the request."""
+    if not (requested and declared):
+        return ()
     known = {extension.uri for extension in declared}
     return tuple(dict.fromkeys(uri for uri in requested if uri in known))
 
