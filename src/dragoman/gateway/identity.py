@@ -20,7 +20,7 @@ def digest(request: SendMessage) -> bytes:
     in payloads do not count; types and every digit of an integer do.
     """
     message = request.message
-    if message.metadata is not ABSENT or any(_has_payload(part) for part in message.parts):
+    if message.metadata is not ABSENT or any(map(_has_payload, message.parts)):
         message = structs.replace(
             message,
             metadata=canonical(message.metadata),
@@ -34,9 +34,12 @@ def digest(request: SendMessage) -> bytes:
 
 def is_heavy(message: Message) -> bool:
     """Tell whether a message's digest takes long enough to be made in a thread: it holds large payloads."""
-    payloads = [message.metadata, *(part.metadata for part in message.parts)]
-    payloads += [part.data for part in message.parts if isinstance(part, DataPart)]
-    return sum(len(bytes(payload)) for payload in payloads if payload is not ABSENT) > HEAVY
+    size = len(bytes(message.metadata))
+    for part in message.parts:
+        size += len(bytes(part.metadata))
+        if isinstance(part, DataPart):
+            size += len(bytes(part.data))
+    return size > HEAVY
 
 
 HEAVY = 64 * 1024

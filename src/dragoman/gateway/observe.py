@@ -366,7 +366,10 @@ def committed(event: TaskEvent) -> Committed:
         parts = ()
     else:
         parts = change.message.parts
-    return Committed(event, 256 + sum(_weight(part) for part in parts))
+    size = 256
+    for part in parts:
+        size += _weight(part)
+    return Committed(event, size)
 
 
 def _weight(part: Part) -> int:

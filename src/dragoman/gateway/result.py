@@ -10,7 +10,7 @@ from msgspec import Raw, structs
 from dragoman.model import Artifact, ArtifactChunk, Change, Part, StatusChange, Task, TaskState, TextPart
 from dragoman.model.errors import ArtifactUnverified
 from dragoman.model.message import text_of
-from dragoman.model.payload import ABSENT, unpack
+from dragoman.model.payload import ABSENT
 
 _LOG = logging.getLogger("dragoman.result")
 
@@ -64,25 +64,30 @@ class Gathered:
             raise _too_large()
 
     def _result(self, completion: StatusChange) -> Artifact:
-        said = text_of(completion.message.parts) if completion.message is not None else ""
-        texts = (*map("".join, self._pieces.values()), said)
-        text = "\n\n".join(text for text in texts if text)
+        texts = ["".join(pieces) for pieces in self._pieces.values()]
+        if completion.message is not None:
+            texts.append(text_of(completion.message.parts))
+        text = "\n\n".join(filter(None, texts))
         if not text:
             raise ResultRefused("The agent ended without a result.")
         # As JSON, because that is how it has to fit into a reply: what could never be read is no success. No character
         # takes more than six bytes there.
         if len(text) * 6 + 2 > MAX_BYTES - FRAME < len(msgspec.json.encode(text)):
             raise _too_large()
-        content = text.encode()
         return Artifact(
             artifact_id=self._artifact_id,
             name="result",
             parts=(TextPart(text=text, media_type=MEDIA_TYPE),),
-            metadata=Raw(
-                b'{"sha256":"%s","byteCount":%d}'
-                % (hashlib.sha256(content).hexdigest().encode(), len(content))
-            ),
+            metadata=_proof(text),
         )
+
+
+def _proof(text: str) -> Raw:
+    """Return what is written with a text, by which it can be checked: its checksum and its number of bytes."""
+    content = text.encode()
+    return Raw(
+        b'{"sha256":"%s","byteCount":%d}' % (hashlib.sha256(content).hexdigest().encode(), len(content))
+    )
 
 
 def check_words(change: StatusChange) -> None:
@@ -127,10 +132,9 @@ def verify_artifact(task_id: str, artifact: Artifact) -> None:
     Raises:
         ArtifactUnverified: it is not what was written.
     """
-    content = "".join(part.text for part in artifact.parts if isinstance(part, TextPart)).encode()
-    wanted = unpack(artifact.metadata)
-    found = {"sha256": hashlib.sha256(content).hexdigest(), "byteCount": len(content)}
-    if not isinstance(wanted, dict) or {name: wanted.get(name) for name in found} != found:
+    text = "".join([part.text for part in artifact.parts if isinstance(part, TextPart)])
+    # Payloads are kept as the text that they are, so it is the very one that was written.
+    if artifact.metadata != _proof(text):
         raise _unverified(task_id, artifact.artifact_id)
 
 
