@@ -38,7 +38,7 @@ from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Keeper
-from dragoman.model import Received, Resumed, Scope, TaskState, Used
+from dragoman.model import ArtifactChunk, Reply, Scope, StatusChange, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.presenting import Presenter
 from dragoman.protocol.forwarded import networks_of
@@ -325,7 +325,7 @@ class Service:
         if commit.offered:
             self._engine.leave(commit.offered)
         for event in commit.events:
-            if not isinstance(event.change, Received | Resumed | Used):
+            if isinstance(event.change, (StatusChange, ArtifactChunk, Reply)):
                 self._engine.settle(event.task_id)
         self._hub.publish(commit.events)
         if self._webhooks is not None:

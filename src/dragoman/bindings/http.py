@@ -1,6 +1,7 @@
 """The HTTP+JSON binding: a path, a method and a body to an operation, in whichever version is negotiated."""
 
 import asyncio
+
 from msgspec import Struct
 
 from dragoman.bindings.directory import Directory, ServedAgent

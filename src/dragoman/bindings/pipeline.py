@@ -160,17 +160,9 @@ class Pipeline:
 
     async def _serve(self, exchange: Exchange) -> Reply | StreamReply:
         path = exchange.request.path
-        hosted = self._hosted if path.startswith(HOSTED) else None
-        if path.startswith(_MEMBERS):
-            self._check_host(exchange)
-            # What is directly below HOSTED is the registry's, and what is below that are the agents.
-            if hosted is None or "/" not in path[len(HOSTED) :]:
-                member = await self._of_members(exchange)
-                if member is not None:
-                    return member
-        if hosted is not None:
-            asked = await hosted.serve(exchange)
-            return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
+        member = await self._of_members(exchange) if path.startswith(_MEMBERS) else None
+        if member is not None:
+            return member
         if not path.startswith(_AGENTS):
             self._check_host(exchange)
             gone = retired(exchange) if self._hosted is not None else None
@@ -206,12 +198,20 @@ class Pipeline:
             decoded = await self._http.decode(exchange, agent_id, rest, version, dialect, principal)
         return await self._perform(exchange, decoded, principal)
 
-    async def _of_members(self, exchange: Exchange) -> Reply | None:
-        for surface in self._members:
-            reply = await surface.serve(exchange)
-            if reply is not None:
-                return reply
-        return None
+    async def _of_members(self, exchange: Exchange) -> Reply | StreamReply | None:
+        self._check_host(exchange)
+        path = exchange.request.path
+        hosted = self._hosted if path.startswith(HOSTED) else None
+        # What is directly below HOSTED is the registry's of remote agents; what is below that belongs to ours.
+        if hosted is None or "/" not in path[len(HOSTED) :]:
+            for surface in self._members:
+                reply = await surface.serve(exchange)
+                if reply is not None:
+                    return reply
+        if hosted is None:
+            return None
+        asked = await hosted.serve(exchange)
+        return asked if isinstance(asked, Reply) else await self._perform(exchange, *asked)
 
     def _is_card(self, agent_id: str, path: str, dialect: HttpDialect) -> bool:
         """Tell whether the card that everybody may have stands at a path.

@@ -24,11 +24,10 @@ from dragoman.model import (
     RawPart,
     Received,
     Reply,
-    Resumed,
+    StatusChange,
     TaskEvent,
     TextPart,
     UrlPart,
-    Used,
 )
 from dragoman.model.errors import DragomanError
 from dragoman.model.message import Part
@@ -360,12 +359,12 @@ def committed(event: TaskEvent) -> Committed:
     change = event.change
     if isinstance(change, ArtifactChunk):
         parts: tuple[Part, ...] = change.artifact.parts
-    elif isinstance(change, Received | Reply):
+    elif isinstance(change, StatusChange):
+        parts = change.message.parts if change.message is not None else ()
+    elif isinstance(change, (Received, Reply)):
         parts = change.message.parts
-    elif isinstance(change, Resumed | Used) or change.message is None:
-        parts = ()
     else:
-        parts = change.message.parts
+        parts = ()
     size = 256
     for part in parts:
         size += _weight(part)

@@ -65,7 +65,7 @@ Change = Received | StatusChange | ArtifactChunk | Reply | Resumed | Used
 
 def acts(change: Change) -> bool:
     """Tell whether a change is an act on a task: what shows an undecided run to be one."""
-    return isinstance(change, StatusChange | ArtifactChunk)
+    return isinstance(change, (StatusChange, ArtifactChunk))
 
 
 class TaskEvent(Struct, frozen=True):
@@ -86,7 +86,7 @@ class TaskEvent(Struct, frozen=True):
     def state(self) -> TaskState | None:
         """The state that this event moved the task to, if it did."""
         change = self.change
-        return change.state if isinstance(change, StatusChange | Received) else None
+        return change.state if isinstance(change, (StatusChange, Received)) else None
 
     @property
     def ends_run(self) -> bool:

@@ -38,7 +38,7 @@ def advance(state: TaskState, change: Change) -> TaskState:
     """
     if state.is_terminal:
         raise IllegalChange(f"the task is {state.name} and a finished task never changes again")
-    if isinstance(change, StatusChange | Received):
+    if isinstance(change, (StatusChange, Received)):
         if change.state is None:
             return state
         if change.state not in NEXT[state]:

@@ -76,7 +76,7 @@ def move(row: TaskRow, changes: Sequence[Change], now: int) -> list[TaskEvent]:
     events = []
     for change in changes:
         row.seq += 1
-        if isinstance(change, StatusChange | Reply) or (
+        if isinstance(change, (StatusChange, Reply)) or (
             isinstance(change, Received) and change.state is not None
         ):
             row.status_seq, row.status_at = row.seq, at

@@ -149,8 +149,11 @@ def _messages(tx: Transaction, task_id: str) -> tuple[Message, ...]:
     return tuple(change.message for change in changes if isinstance(change, Received))
 
 
+_STATES = {int(state): state for state in TaskState}
+
+
 def row_of(values: Sequence[object]) -> TaskRow:
     """Return the row that `COLUMNS` were read of."""
     row = TaskRow(*values)  # type: ignore[arg-type]  # the columns, in order
-    row.state = TaskState(row.state)
+    row.state = _STATES[row.state]
     return row
