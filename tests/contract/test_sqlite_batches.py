@@ -64,6 +64,11 @@ def refuse_by_rule(tx: Transaction) -> None:
     raise TaskNotFound("nowhere")
 
 
+async def awaited(store: SqliteStore, work: Work) -> Any:
+    """Run `work` in its turn: when this is awaited."""
+    return await store._writer.run(work)
+
+
 @pytest.mark.parametrize("at", [0, 25, GOOD])
 @pytest.mark.parametrize(
     ("bad", "error"),
@@ -83,7 +88,7 @@ async def test_a_failing_operation_fails_alone_in_its_batch(
     # While the writer waits in this one, the others gather in their order and become the next batch.
     held = asyncio.ensure_future(store._writer.run(lambda _: gate.wait(10)))
     work: list[Awaitable[Any]] = [store.accept(acceptance(message(f"{n}"))) for n in range(GOOD)]
-    work.insert(at, store._writer.run(bad))
+    work.insert(at, awaited(store, bad))
     waiting = [asyncio.ensure_future(one) for one in work]
     await asyncio.sleep(0)
     gate.set()
@@ -185,7 +190,7 @@ async def test_one_bad_operation_of_a_batch_takes_no_row_of_its_neighbours_and_l
     held = asyncio.ensure_future(store._writer.run(lambda _: gate.wait(10)))
     asked = [structs.replace(acceptance(message(f"{n}")), audit=SEND) for n in range(20)]
     waiting = [asyncio.ensure_future(store.accept(one)) for one in asked[:10]]
-    bad = asyncio.ensure_future(store._writer.run(refuse_by_database))
+    bad = asyncio.ensure_future(awaited(store, refuse_by_database))
     waiting += [asyncio.ensure_future(store.accept(one)) for one in asked[10:]]
     await asyncio.sleep(0)
     gate.set()

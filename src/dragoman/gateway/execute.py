@@ -116,7 +116,8 @@ class Execution:
             JournalMismatch: the handler has left the way that its journal tells of.
             Parked: the run waits for its caller.
         """
-        await self.flush()
+        if self.before is not None:
+            await self.before()
         await self.commit(*changes)
 
     async def commit(self, *changes: Change) -> None:

@@ -215,14 +215,11 @@ class Sender:
             left = until - loop.time()
             if left <= 0 or self._hub.is_stopping:
                 return
-            await self._step(observer, fold, left)
-
-    async def _step(self, observer: Observer, fold: TaskFold, timeout: float | None) -> None:
-        batch = await observer.next(self._store, fold.seq, timeout)
-        if batch is None:
-            fold.apply_all(await self._store.events(fold.task_id, fold.seq))
-        else:
-            fold.apply_all(item.event for item in batch)
+            batch = await observer.next(self._store, fold.seq, left)
+            if batch is None:
+                fold.apply_all(await self._store.events(fold.task_id, fold.seq))
+            else:
+                fold.apply_all([item.event for item in batch])
 
     def _answer(self, fold: TaskFold, call: Call, request: SendMessage, replayed: bool) -> Answer:
         settings = call.settings

@@ -185,8 +185,8 @@ class TaskFold:
             id=self.task_id,
             context_id=self.context_id,
             status=self.status,
-            artifacts=tuple(_gather(chunks) for chunks in self._artifacts.values()) if artifacts else None,
-            history=tuple(message for _, message in history),
+            artifacts=tuple(map(_gather, self._artifacts.values())) if artifacts else None,
+            history=tuple([message for _, message in history]),
             metadata=self.metadata,
             run=self.facts,
         )

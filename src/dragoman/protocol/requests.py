@@ -43,7 +43,7 @@ def read_message(fields: Fields, speech: Speech) -> Message:
     return Message(
         message_id=message_id,
         role=Role.USER,
-        parts=tuple(speech.part(_part_at(part, f"{path}[{index}]")) for index, part in enumerate(parts)),
+        parts=tuple([speech.part(_part_at(part, f"{path}[{index}]")) for index, part in enumerate(parts)]),
         context_id=fields.string("contextId", "context_id", longest=LONGEST_ID),
         task_id=fields.string("taskId", "task_id", longest=LONGEST_ID),
         metadata=fields.payload("metadata"),

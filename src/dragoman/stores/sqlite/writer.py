@@ -6,6 +6,7 @@ operation that breaks a rule fails alone; when the database itself refuses, the 
 operations are run one by one, so that one bad row never fails its neighbours.
 """
 
+import asyncio
 import logging
 import queue
 import sqlite3
@@ -194,8 +195,8 @@ class Writer:
         self._queue.put(None)
         self._thread.join()
 
-    async def run(self, work: Work, decided: Callable[[], object] | None = None) -> Any:
-        """Run `work` in a transaction and return its result once that is committed.
+    def run(self, work: Work, decided: Callable[[], object] | None = None) -> asyncio.Future[Any]:
+        """Have `work` run in a transaction; the future has its result once that is committed.
 
         `decided` is called on the calling loop when it is, or when it has failed, whether somebody still waits or not.
 
@@ -204,7 +205,7 @@ class Writer:
         """
         operation = Operation(work, decided)
         self._queue.put(operation)
-        return await operation.future
+        return operation.future
 
     def _work(self) -> None:
         beat_at = time.monotonic() + self._beat_seconds
