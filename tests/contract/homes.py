@@ -17,7 +17,7 @@ from dragoman.stores.operating import StoreOperator
 from dragoman.stores.postgres import PostgresStore
 from dragoman.stores.sqlite import SqliteStore
 from dragoman.stores.target import Target
-from tests.harness.postgres import databases, execute, in_thread, rows
+from tests.harness.postgres import Databases, databases, execute, in_thread, installed_databases, rows
 
 
 class OpenStore(TaskStore, DispatchStore, Protocol):
@@ -141,7 +141,7 @@ class PostgresHome(StoreHome):
     name = "postgres"
 
     def __init__(self, folder: Path) -> None:
-        self.url = in_thread(lambda: databases().make())
+        self.url = in_thread(lambda: self._databases().make())
         self._store: PostgresStore | None = None
 
     def open(self, placing: Placing = Placing.HERE) -> PostgresStore:
@@ -156,7 +156,11 @@ class PostgresHome(StoreHome):
 
     def remove(self) -> None:
         self.close()
-        in_thread(lambda: databases().give_back(self.url))
+        in_thread(lambda: self._databases().give_back(self.url))
+
+    @staticmethod
+    def _databases() -> Databases:
+        return databases()
 
     def operate(self) -> StoreOperator:
         return postgres.Operator(Target(self.url))
@@ -192,3 +196,13 @@ class PostgresHome(StoreHome):
         except asyncpg.RaiseError as error:
             return str(error)
         return ""
+
+
+class InstalledPostgresHome(PostgresHome):
+    """A database on the PostgreSQL of the operating system, which is an older one."""
+
+    name = "installed-postgres"
+
+    @staticmethod
+    def _databases() -> Databases:
+        return installed_databases()

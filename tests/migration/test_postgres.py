@@ -14,7 +14,7 @@ from dragoman.stores.postgres import migrating, schema_status, script, upgrade
 from dragoman.stores.postgres.migrating import migrations
 from dragoman.stores.schema import Migration, SchemaStatus
 from dragoman.stores.target import Target
-from tests.harness.postgres import ask, databases, execute, rows
+from tests.harness.postgres import Databases, ask, databases, execute, installed_databases, rows
 from tests.harness.server import ServerDidNotStartError, ServerProcess
 from tests.migration.test_served import dragoman
 
@@ -43,12 +43,19 @@ def number(url: str) -> int:
     return found
 
 
+@pytest.fixture(params=[databases, installed_databases], ids=lambda found: found.__name__)
+def made(request: pytest.FixtureRequest) -> Databases:
+    """The databases of each version that is tested."""
+    found: Databases = request.param()
+    return found
+
+
 @pytest.fixture
-def empty() -> Iterator[str]:
+def empty(made: Databases) -> Iterator[str]:
     """A database without a schema."""
-    url = databases().make_empty()
+    url = made.make_empty()
     yield url
-    databases().drop(url)
+    made.drop(url)
 
 
 @pytest.fixture
@@ -65,13 +72,15 @@ def test_the_files_are_numbered_from_one_without_a_gap() -> None:
     assert all(step.name.startswith(f"{step.number:04}_") for step in steps)
 
 
-def test_an_upgrade_is_the_sum_of_all_files_and_so_is_the_sql_that_is_shown(empty: str) -> None:
+def test_an_upgrade_is_the_sum_of_all_files_and_so_is_the_sql_that_is_shown(
+    made: Databases, empty: str
+) -> None:
     status = schema_status(Target(empty))
     assert (status.schema, status.newest) == (0, NEWEST)
     execute(empty, script(status))
     assert number(empty) == NEWEST
     assert script(schema_status(Target(empty))) == ""
-    summed, upgraded = databases().make_empty(), databases().make_empty()
+    summed, upgraded = made.make_empty(), made.make_empty()
     try:
         for step in migrations():
             execute(summed, step.sql)
@@ -79,8 +88,8 @@ def test_an_upgrade_is_the_sum_of_all_files_and_so_is_the_sql_that_is_shown(empt
         assert shape(empty) == shape(summed) == shape(upgraded)
         assert len(shape(empty)) > 100
     finally:
-        databases().drop(summed)
-        databases().drop(upgraded)
+        made.drop(summed)
+        made.drop(upgraded)
 
 
 def test_of_several_upgrades_at_once_one_does_the_work(empty: str) -> None:
