@@ -23,7 +23,7 @@ from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
 from dragoman.protocol.hosts import is_host, is_loopback
 from dragoman.remote.settings import RemoteTable
-from dragoman.stores.target import is_postgres, url_fault
+from dragoman.stores.target import BY_SESSION, is_postgres, pooling_fault, url_fault
 from dragoman.tables import (
     ConfigError,
     check_names,
@@ -70,9 +70,10 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Store(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[store]`: where tasks are kept, and where the password is that a database wants."""
+    """`[store]`: where tasks are kept, where a database's password is, and what a pooler before it gives."""
 
     url: str = ""
+    pooling: str = BY_SESSION
     password_env: str = ""
     password_file: str = ""
 
@@ -412,6 +413,8 @@ def _check_values(config: Config, source: str) -> None:
         config.retention.audit_age()
         if fault := url_fault(config.store.url):
             raise ConfigError(f"store.url {fault}")
+        if fault := pooling_fault(config.store.pooling):
+            raise ConfigError(f"store.pooling {fault}")
         wrong = flaw(config.signing.alg, seconds(config.signing.overlap, "signing.overlap"))
         if wrong:
             raise ConfigError(f"signing.{wrong}")

@@ -17,7 +17,7 @@ from dragoman.gateway.tenants import Book, TenantStore
 from dragoman.stores import sqlite
 from dragoman.stores.errors import StoreError
 from dragoman.stores.operating import StoreOperator
-from dragoman.stores.target import SQLITE, Target, is_postgres
+from dragoman.stores.target import BY_TRANSACTION, SQLITE, Target, is_postgres
 from dragoman.tables import ConfigError
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def place_of(config: Config, data: Path) -> Place:
     """
     url = config.store.url
     if is_postgres(url):
-        return Target(url, _password(config.store))
+        return Target(url, _password(config.store), config.store.pooling == BY_TRANSACTION)
     return Path(url.removeprefix(SQLITE)) if url else data / "dragoman.db"
 
 
@@ -99,7 +99,8 @@ def described(place: Place, engine: EngineTable) -> str:
     if engine.runs == WORKERS:
         how += ", at workers"
     if isinstance(place, Target):
-        return f"PostgreSQL at {place}, with {how} (any number of server processes)"
+        pooled = ", behind a pooler by transaction" if place.by_transaction else ""
+        return f"PostgreSQL at {place}{pooled}, with {how} (any number of server processes)"
     return f"SQLite at {place}, with {how} (one server process)"
 
 

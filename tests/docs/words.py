@@ -37,6 +37,8 @@ KEYS: Mapping[str, str] = {
         "`sqlite:///PATH`, the file that tasks are kept in, or `postgresql://USER@HOST/DATABASE`. If empty, "
         "`dragoman.db` in the data folder."
     ),
+    "store.pooling": "What a pooler before the database gives its clients: `session`, right without one too, or"
+    " `transaction`: see [behind PgBouncer](../how-to/postgresql.md#behind-pgbouncer).",
     "store.password_env": "The variable that the database's password is in.",
     "store.password_file": "The file that the database's password is in.",
     "engine.kind": "What has runs executed: `embedded`, or `temporal`, a Temporal server; either here or at "

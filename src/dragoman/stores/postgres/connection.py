@@ -1,5 +1,7 @@
 """Connecting to PostgreSQL, and what its errors mean to a caller and to an operator."""
 
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 import asyncpg
@@ -19,7 +21,7 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "8s",
 }
-"""What each session is begun with."""
+"""What each session is begun with; where a session is another one in each transaction, each transaction is."""
 
 FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 """What a statement may raise; a time-out is an OSError too."""
@@ -51,13 +53,7 @@ async def connect(target: Target) -> Any:
     Raises:
         FAILURES: it cannot be opened.
     """
-    return await asyncpg.connect(
-        target.url,
-        password=target.password,
-        timeout=CONNECT_SECONDS,
-        command_timeout=COMMAND_SECONDS,
-        server_settings=SETTINGS,
-    )
+    return await asyncpg.connect(target.url, **_how(target))
 
 
 async def open_pool(target: Target, size: int) -> Any:
@@ -70,17 +66,54 @@ async def open_pool(target: Target, size: int) -> Any:
     async def leave(connection: Any) -> None:
         """Nothing of a session outlives a transaction here: resetting it would be a round trip for nothing."""
 
-    return await asyncpg.create_pool(
-        target.url,
-        password=target.password,
-        min_size=1,
-        max_size=size,
-        timeout=CONNECT_SECONDS,
-        command_timeout=COMMAND_SECONDS,
-        server_settings=SETTINGS,
-        reset=leave,
-    )
+    return await asyncpg.create_pool(target.url, **_how(target), min_size=1, max_size=size, reset=leave)
 
+
+def _how(target: Target) -> dict[str, Any]:
+    """Return how to connect: a pooler by transaction knows no settings of a session, and no statement by its name."""
+    how = {
+        "password": target.password,
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": COMMAND_SECONDS,
+        "server_settings": SETTINGS,
+    }
+    if target.by_transaction:
+        how |= {"server_settings": {_NAME: SETTINGS[_NAME]}, "statement_cache_size": 0}
+    return how
+
+
+async def begin(connection: Database, target: Target) -> None:
+    """Begin a transaction that writes."""
+    local = [f"SET LOCAL {name} = '{value}'" for name, value in SETTINGS.items() if name != _NAME]
+    await connection.execute("; ".join(["BEGIN", *(local if target.by_transaction else ())]))
+
+
+def one_session(connection: Any, target: Target) -> AbstractAsyncContextManager[object]:
+    """Hold on to one session for some statements that need no transaction of their own.
+
+    asyncpg prepares each and runs it then, and a pooler by transaction may give it another session between.
+    """
+    held: AbstractAsyncContextManager[object] = (
+        connection.transaction() if target.by_transaction else nullcontext()
+    )
+    return held
+
+
+async def check_sessions(connections: Sequence[Database]) -> None:
+    """See that each of some connections that are open has a session of its own.
+
+    Raises:
+        ValueError: there is a pooler between that gives sessions for the time of a transaction.
+    """
+    sessions = [await one.fetchval("SELECT pg_backend_pid()") for one in connections]
+    if len(set(sessions)) < len(sessions):
+        raise ValueError(f"a pooler is before it that gives sessions by transaction; {_POOLED}")
+
+
+_NAME = "application_name"
+_POOLED = 'set store.pooling = "transaction", or name the database itself'
+_NOT_TAKEN = "unsupported startup parameter"
+"""What PgBouncer says of settings that it is not told to leave alone."""
 
 _CAUSES = {
     "08": "cannot be reached",
@@ -119,6 +152,12 @@ def is_lost(error: BaseException) -> bool:
 def is_clash(error: BaseException) -> bool:
     """Tell whether two transactions were in each other's way, so that trying again helps."""
     return cause_of(error) == _CAUSES["40"]
+
+
+def told_of(error: BaseException) -> str:
+    """Return why a connection failed, for an operator, in the words of the database or of what is before it."""
+    words = str(error).strip() or type(error).__name__
+    return f"{words}; if that is a pooler: {_POOLED}" if _NOT_TAKEN in words else words
 
 
 def unavailable(error: BaseException) -> Unavailable:

@@ -14,7 +14,7 @@ import asyncpg
 from msgspec import Struct
 
 from dragoman.stores.errors import StoreError
-from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect
+from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect, one_session, told_of
 from dragoman.stores.postgres.replicas import LIVING
 from dragoman.stores.schema import Migration, SchemaStatus, numbered_files
 from dragoman.stores.target import Target
@@ -58,7 +58,12 @@ def schema_status(target: Target) -> SchemaStatus:
     Raises:
         StoreError: it cannot be reached, or has a newer schema that this Dragoman cannot use.
     """
-    return asyncio.run(visit(target, lambda connection: _status(connection, target)))
+
+    async def run(connection: Any) -> SchemaStatus:
+        async with one_session(connection, target):
+            return await _status(connection, target)
+
+    return asyncio.run(visit(target, run))
 
 
 def script(status: SchemaStatus) -> str:
@@ -114,6 +119,8 @@ async def _upgrade(connection: Any, target: Target) -> Upgraded:
 
 async def check_current(connection: Database, target: Target) -> None:
     """Refuse a database that is no store of the newest schema, or of a newer one that this Dragoman may use.
+
+    To be called in `one_session`.
 
     Raises:
         StoreError: it is none; the message says what to do.
@@ -182,5 +189,4 @@ async def visit(target: Target, work: Callable[[Any], Coroutine[Any, Any, T]]) -
 def unreachable(target: Target, error: BaseException) -> StoreError:
     """Return what an operator is told of a database that cannot be connected to."""
     cause = cause_of(error) or "cannot be used"
-    detail = str(error).strip() or type(error).__name__
-    return StoreError(f"the database {target} {cause}: {detail}")
+    return StoreError(f"the database {target} {cause}: {told_of(error)}")

@@ -42,7 +42,7 @@ class Operator(StoreOperator):
             self._runner.close()
             raise unreachable(target, error) from error
         try:
-            self._runner.run(check_current(self._connection, target))
+            self._run(lambda db: check_current(db, target))
             self.scopes = self._run(queries.scopes)
         except BaseException:
             self.close()

@@ -5,6 +5,10 @@ that is frozen by its heartbeat when the time of its lease is over. Whoever take
 that was passed over can write nothing to it any more.
 
 The connection that holds the lock listens too: to what other servers have committed.
+
+Behind a pooler by transaction there are neither locks of a session nor notifications. A server there beats ahead: by
+so much that its heartbeat is over when its lease is, lock or no lock; and it looks with each heartbeat for what it was
+not told.
 """
 
 import asyncio
@@ -16,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.stores.postgres.connection import FAILURES, cause_of, connect
+from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect, one_session
 from dragoman.stores.target import Target
 
 BEAT_SECONDS = 1.0
@@ -90,6 +94,7 @@ class Replica:
         self._lease_ms = lease_ms
         self._schema = schema
         self._beat_seconds = min(BEAT_SECONDS, lease_ms / 3000)
+        self._ahead_ms = max(0, lease_ms - SILENCE_MS) if target.by_transaction else 0
         self._heard = heard
         self._missed = missed
         self._orphaned = orphaned
@@ -98,27 +103,32 @@ class Replica:
         self._beaten_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
-    async def join(self) -> None:
-        """Take a number and begin to beat and to listen.
+    async def join(self) -> Database:
+        """Take a number, and begin to beat and to listen; return the connection for that.
 
         Raises:
             FAILURES: the database cannot be reached.
         """
-        self._connection = await connect(self._target)
-        self.number = await self._connection.fetchval(
-            "INSERT INTO replica (beat_at, lease_ms, process, schema) SELECT now_ms, $1, $2, $3 FROM store_clock"
-            " RETURNING id",
-            self._lease_ms,
-            f"process {os.getpid()} on {socket.gethostname()}",
-            self._schema,
-        )
+        joined: Database = await connect(self._target)
+        self._connection = joined
+        async with one_session(joined, self._target):
+            self.number = await joined.fetchval(
+                "INSERT INTO replica (beat_at, lease_ms, process, schema) SELECT now_ms, $1, $2, $3 FROM store_clock"
+                " RETURNING id",
+                self._lease_ms,
+                f"process {os.getpid()} on {socket.gethostname()}",
+                self._schema,
+            )
         await self._listen()
         await self._beat()
         self._task = asyncio.create_task(self._live())
+        return joined
 
     def lives(self) -> bool:
         """Tell whether others must take this server for living: what it has is its own. For any thread."""
-        return self._locked and time.monotonic() - self._beaten_at < self._lease_ms / 1000
+        return (
+            self._locked or self._target.by_transaction
+        ) and time.monotonic() - self._beaten_at < self._lease_ms / 1000
 
     async def leave(self) -> None:
         """Give the number back: what runs here is anybody's now."""
@@ -127,10 +137,11 @@ class Replica:
             await asyncio.wait([self._task])
         if self._connection is not None:
             with contextlib.suppress(*FAILURES):
-                await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
-                await self._connection.execute(
-                    "SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {ORPHANS}"
-                )
+                async with one_session(self._connection, self._target):
+                    await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
+                    await self._connection.execute(
+                        "SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {ORPHANS}"
+                    )
             with contextlib.suppress(*FAILURES):
                 await self._connection.close(timeout=1)
 
@@ -148,6 +159,8 @@ class Replica:
                 else:
                     await asyncio.sleep(self._beat_seconds)
                     await self._beat()
+                    if self._target.by_transaction:
+                        self._missed()
             except FAILURES as error:
                 if loop.time() - told_at >= TELL_SECONDS:
                     told_at = loop.time()
@@ -162,7 +175,8 @@ class Replica:
             connection.terminate()
 
     async def _listen(self) -> None:
-        await self._connection.add_listener(CHANNEL, self._take)
+        if not self._target.by_transaction:
+            await self._connection.add_listener(CHANNEL, self._take)
 
     def _take(self, connection: object, process: int, channel: str, payload: object) -> None:
         number, _, told = str(payload).partition(" ")
@@ -170,28 +184,31 @@ class Replica:
             self._heard(told)
 
     async def _beat(self) -> None:
-        if not self._locked:
+        if not self._locked and not self._target.by_transaction:
             # Another session of ours, that broke, may hold it for a moment yet.
             self._locked = await self._connection.fetchval(
                 "SELECT pg_try_advisory_lock($1::integer, $2::integer)", _LOCKS, self.number
             )
         asked_at = time.monotonic()
-        await self._connection.execute(
-            "INSERT INTO replica (id, beat_at, lease_ms, process, schema)"
-            " SELECT $1, now_ms, $2, $3, $4 FROM store_clock"
-            " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at",
-            self.number,
-            self._lease_ms,
-            f"process {os.getpid()} on {socket.gethostname()}",
-            self._schema,
-        )
-        dead = await self._connection.fetch(
-            f"DELETE FROM replica WHERE id <> $1 AND id NOT IN ({LIVING}) RETURNING process", self.number
-        )
-        self._beaten_at = asked_at
-        self.has_peers = await self._connection.fetchval(
-            "SELECT EXISTS (SELECT 1 FROM replica WHERE id <> $1)", self.number
-        )
+        async with one_session(self._connection, self._target):
+            await self._connection.execute(
+                "INSERT INTO replica (id, beat_at, lease_ms, process, schema)"
+                " SELECT $1, now_ms + $4, $2, $3, $5 FROM store_clock"
+                " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at",
+                self.number,
+                self._lease_ms,
+                f"process {os.getpid()} on {socket.gethostname()}",
+                self._ahead_ms,
+                self._schema,
+            )
+        async with one_session(self._connection, self._target):
+            dead = await self._connection.fetch(
+                f"DELETE FROM replica WHERE id <> $1 AND id NOT IN ({LIVING}) RETURNING process", self.number
+            )
+            self._beaten_at = asked_at
+            self.has_peers = await self._connection.fetchval(
+                "SELECT EXISTS (SELECT 1 FROM replica WHERE id <> $1)", self.number
+            )
         if dead:
             _LOG.warning("servers that shared the store are gone: %s", ", ".join(one[0] for one in dead))
             self._orphaned()

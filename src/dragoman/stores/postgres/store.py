@@ -55,8 +55,10 @@ from dragoman.stores.postgres.connection import (
     FAILURES,
     Database,
     cause_of,
+    check_sessions,
     is_clash,
     is_lost,
+    one_session,
     open_pool,
     unavailable,
 )
@@ -168,9 +170,11 @@ class PostgresStore(PostgresRemotes):
         try:
             self._pool = await open_pool(self._target, READERS)
             async with self._pool.acquire() as connection:
-                await check_current(connection, self._target)
-            await self._replica.join()
-            await self._writer.open()
+                async with one_session(connection, self._target):
+                    await check_current(connection, self._target)
+                held = [connection, await self._replica.join(), await self._writer.open()]
+                if not self._target.by_transaction:
+                    await check_sessions(held)
         except (*FAILURES, ValueError) as error:
             raise unreachable(self._target, error) from error
         self._folding = asyncio.create_task(self._fold())
@@ -517,7 +521,8 @@ class PostgresStore(PostgresRemotes):
         async def run() -> T:
             async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 if not snapshot:
-                    return await query(connection)
+                    async with one_session(connection, self._target):
+                        return await query(connection)
                 async with connection.transaction(isolation="repeatable_read", readonly=True):
                     return await query(connection)
 

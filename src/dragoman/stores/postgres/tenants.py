@@ -110,10 +110,10 @@ def _apart(work: Coroutine[Any, Any, T]) -> T:
 
 async def _with_own_book(connection: Any, target: Target, work: Callable[[Book], T], *, readonly: bool) -> T:
     try:
-        await check_current(connection, target)
         async with connection.transaction(
             isolation="repeatable_read" if readonly else None, readonly=readonly
         ):
+            await check_current(connection, target)
             result = await with_book(connection, work)
             if not readonly:
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{OPERATOR} {IDENTITIES}")

@@ -20,6 +20,8 @@ from dragoman.model import Scope
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
     FAILURES,
+    Database,
+    begin,
     cause_of,
     connect,
     is_clash,
@@ -82,14 +84,16 @@ class Writer:
         self._scopes: dict[Scope, int] = {}
         self._task: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
-        """Connect and begin to write.
+    async def open(self) -> Database:
+        """Connect and begin to write; return the connection.
 
         Raises:
             FAILURES: the database cannot be reached.
         """
-        self._connection = await connect(self._target)
+        opened: Database = await connect(self._target)
+        self._connection = opened
         self._task = asyncio.create_task(self._work())
+        return opened
 
     async def close(self) -> None:
         """Finish what is waiting and disconnect."""
@@ -169,7 +173,7 @@ class Writer:
             self._is_begun = False
         db = self._connection
         if not self._is_begun:
-            await db.execute("BEGIN")
+            await begin(db, self._target)
         self._is_begun = False
         transaction = Transaction(db, self._replica.number, self._scopes, self._placing)
         await transaction.prepare([operation.work for operation in batch])
@@ -183,7 +187,7 @@ class Writer:
         if self._replica.has_peers:
             await tell(transaction)
         # What waits already is the next transaction: beginning it now saves a round trip.
-        goes_on = bool(self._waiting)
+        goes_on = bool(self._waiting) and not self._target.by_transaction
         await db.execute("COMMIT AND CHAIN" if goes_on else "COMMIT")
         self._is_begun = goes_on
         self._scopes.update(transaction.new_scopes)
