@@ -112,10 +112,13 @@ def _copied(bin_folder: Path, target: Path) -> Path:
 class PostgresServer:
     """A server that this process started on a free port of 127.0.0.1; it can be killed and started again."""
 
-    def __init__(self, *settings: str, bin_folder: Path | None = None, place: Path | None = None) -> None:
+    def __init__(
+        self, *settings: str, bin_folder: Path | None = None, place: Path | None = None, source: str = ""
+    ) -> None:
         """Make a cluster and start it.
 
         `settings` are as for `postgres -c`, `bin_folder` is that of its programs, and `place` a folder for its own one.
+        With a `source`, the URL of a server, it is a standby of that.
         """
         self._programs = bin_folder or programs()
         self._folder = Path(tempfile.mkdtemp(prefix="dragoman-postgres-", dir=place))
@@ -130,21 +133,34 @@ class PostgresServer:
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._data = self._folder / "data"
-        how = ("-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync")
-        made = subprocess.run(
-            [self._programs / "initdb", "-D", self._data, *how],
-            capture_output=True,
-            cwd=self._folder,
-            check=False,
-            **self._identity,
-        )
-        if made.returncode:
-            raise RuntimeError(f"initdb failed: {made.stderr.decode(errors='replace')}")
+        self._prepare(source)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         atexit.register(self.remove)
         self.start()
+
+    def _prepare(self, source: str) -> None:
+        if source:
+            self._run("pg_basebackup", "-D", self._data, "-d", source, "-R", "-c", "fast", "--no-sync")
+        else:
+            how = ("-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync")
+            self._run("initdb", "-D", self._data, *how)
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        command = [self._programs / program, *arguments]
+        done = subprocess.run(command, capture_output=True, cwd=self._folder, check=False, **self._identity)
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stderr.decode(errors='replace')}")
+
+    def standby(self) -> "PostgresServer":
+        """Make another server that follows this one; without `synchronous_standby_names` here it may be behind."""
+        settings = [one for one in self._settings if not one.startswith("synchronous_")]
+        return PostgresServer(*settings, bin_folder=self._programs, source=self.url())
+
+    def promote(self) -> None:
+        """Have a standby take writes."""
+        self._run("pg_ctl", "promote", "-D", self._data, "-w")
 
     def url(self, database: str = "postgres") -> str:
         """Return the URL of a database."""

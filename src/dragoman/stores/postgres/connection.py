@@ -12,8 +12,8 @@ from dragoman.stores.target import Target
 CONNECT_SECONDS = 5.0
 """How long connecting may take."""
 
-COMMAND_SECONDS = 30.0
-"""How long one statement may take before its connection is given up."""
+COMMAND_SECONDS = 15.0
+"""How long one statement may take before its connection is given up: longer than any waits for a lock."""
 
 SETTINGS = {
     "application_name": "dragoman",
@@ -47,26 +47,30 @@ class Database(Protocol):
         ...
 
 
-async def connect(target: Target) -> Any:
-    """Open a connection.
+async def connect(target: Target, *, seconds: float | None = COMMAND_SECONDS) -> Any:
+    """Open a connection on which a statement may take so many seconds, or as long as it likes.
 
     Raises:
         FAILURES: it cannot be opened.
     """
-    return await asyncpg.connect(target.url, **_how(target))
+    connection = await asyncpg.connect(target.url, **_how(target) | {"command_timeout": seconds})
+    try:
+        await check_primary(connection)
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
 
 
 async def open_pool(target: Target, size: int) -> Any:
-    """Open a pool of up to `size` connections.
-
-    Raises:
-        FAILURES: not even one can be opened.
-    """
+    """Return a pool of up to `size` connections, each opened when it is needed."""
 
     async def leave(connection: Any) -> None:
         """Nothing of a session outlives a transaction here: resetting it would be a round trip for nothing."""
 
-    return await asyncpg.create_pool(target.url, **_how(target), min_size=1, max_size=size, reset=leave)
+    return await asyncpg.create_pool(
+        target.url, **_how(target), min_size=0, max_size=size, reset=leave, init=check_primary
+    )
 
 
 def _how(target: Target) -> dict[str, Any]:
@@ -80,6 +84,19 @@ def _how(target: Target) -> dict[str, Any]:
     if target.by_transaction:
         how |= {"server_settings": {_NAME: SETTINGS[_NAME]}, "statement_cache_size": 0}
     return how
+
+
+async def check_primary(connection: Any) -> None:
+    """Refuse a connection to a standby: what it shows is old, and it takes no writes.
+
+    After a failover the same name or address may lead to the one or to the other.
+
+    Raises:
+        ReadOnlySQLTransactionError: it is one.
+    """
+    async with connection.transaction():
+        if await connection.fetchval("SELECT pg_is_in_recovery()"):
+            raise asyncpg.ReadOnlySQLTransactionError("it is a standby")
 
 
 async def begin(connection: Database, target: Target) -> None:
@@ -145,8 +162,8 @@ def cause_of(error: BaseException | None) -> str:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Tell whether a connection is of no use any more."""
-    return cause_of(error) in (_CAUSES["08"], "does not answer")
+    """Tell whether a connection is of no use any more; one to a server that takes no writes now is not either."""
+    return cause_of(error) in (_CAUSES["08"], _CAUSES["25006"], "does not answer")
 
 
 def is_clash(error: BaseException) -> bool:

@@ -168,13 +168,13 @@ def _marked(status: SchemaStatus) -> str:
 
 
 async def visit(target: Target, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-    """Return what `work` does with a connection of its own.
+    """Return what `work` does with a connection of its own, however long that takes: an upgrade may rewrite tables.
 
     Raises:
         StoreError: the database cannot be connected to.
     """
     try:
-        connection = await connect(target)
+        connection = await connect(target, seconds=None)
     except FAILURES as error:
         raise unreachable(target, error) from error
     except (ValueError, asyncpg.InterfaceError) as error:

@@ -25,6 +25,10 @@ from dragoman.stores.target import Target
 T = TypeVar("T")
 
 
+OPERATOR_SECONDS = 60.0
+"""How long a statement may take that an operator waits for: some count all tasks."""
+
+
 class Operator(StoreOperator):
     """See `StoreOperator`. For a thread that runs no event loop."""
 
@@ -37,7 +41,7 @@ class Operator(StoreOperator):
         self._target = target
         self._runner = asyncio.Runner()
         try:
-            self._connection: Any = self._runner.run(connect(target))
+            self._connection: Any = self._runner.run(connect(target, seconds=OPERATOR_SECONDS))
         except FAILURES as error:
             self._runner.close()
             raise unreachable(target, error) from error

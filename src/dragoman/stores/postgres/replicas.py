@@ -17,7 +17,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect, one_session
@@ -28,6 +28,10 @@ SILENCE_MS = 1500
 """Without its lock, a server that was heard of so lately is taken for living: it may just have lost its connection."""
 
 RETRY_SECONDS = 0.5
+PATIENCE_SECONDS = 3.0
+"""How long a heartbeat may take at least before its connection is given up; a third of the lease, if that is more."""
+
+LEAVE_SECONDS = 3.0
 TELL_SECONDS = 30.0
 
 CHANNEL = "dragoman"
@@ -77,6 +81,7 @@ class Replica:
         heard: Callable[[str], None],
         missed: Callable[[], None],
         orphaned: Callable[[], None],
+        reconnected: Callable[[], Awaitable[None]],
     ) -> None:
         """Prepare to join.
 
@@ -87,6 +92,7 @@ class Replica:
             heard: called with what another server tells, without its number.
             missed: called when something may have been told that was not heard.
             orphaned: called when another server has died, whose runs are anybody's now.
+            reconnected: called when the database was lost and is found again.
         """
         self.number = 0
         self.has_peers = False
@@ -94,10 +100,12 @@ class Replica:
         self._lease_ms = lease_ms
         self._schema = schema
         self._beat_seconds = min(BEAT_SECONDS, lease_ms / 3000)
+        self._patience = max(PATIENCE_SECONDS, lease_ms / 3000)
         self._ahead_ms = max(0, lease_ms - SILENCE_MS) if target.by_transaction else 0
         self._heard = heard
         self._missed = missed
         self._orphaned = orphaned
+        self._reconnected = reconnected
         self._connection: Any = None
         self._locked = False
         self._beaten_at = float("-inf")
@@ -137,7 +145,7 @@ class Replica:
             await asyncio.wait([self._task])
         if self._connection is not None:
             with contextlib.suppress(*FAILURES):
-                async with one_session(self._connection, self._target):
+                async with asyncio.timeout(LEAVE_SECONDS), one_session(self._connection, self._target):
                     await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
                     await self._connection.execute(
                         "SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {ORPHANS}"
@@ -152,13 +160,16 @@ class Replica:
             try:
                 if self._connection is None:
                     self._connection = await connect(self._target)
-                    await self._listen()
-                    await self._beat()
+                    async with asyncio.timeout(self._patience):
+                        await self._listen()
+                        await self._beat()
                     _LOG.info("the store is listened to again")
+                    await self._reconnected()
                     self._missed()
                 else:
                     await asyncio.sleep(self._beat_seconds)
-                    await self._beat()
+                    async with asyncio.timeout(self._patience):
+                        await self._beat()
                     if self._target.by_transaction:
                         self._missed()
             except FAILURES as error:

@@ -150,6 +150,7 @@ class PostgresStore(PostgresRemotes):
             heard=self._hear,
             missed=lambda: self._serve(on_missed),
             orphaned=lambda: self._serve(self._on_orphaned),
+            reconnected=self._renew_readers,
         )
         self._writer = Writer(
             self._loop.loop,
@@ -511,7 +512,7 @@ class PostgresStore(PostgresRemotes):
         return await self._loop.call(lambda: self._answered(run))
 
     async def _write(self, act: Callable[[Transaction], Awaitable[T]], leases: Sequence[Lease] = ()) -> T:
-        work = Work(act=act, tasks=tuple(lease.task_id for lease in leases))
+        work = Work(act=act, tasks=tuple(lease.task_id for lease in leases), is_patient=bool(leases))
         result: T = await self._writer.run(work)
         return result
 
@@ -520,11 +521,17 @@ class PostgresStore(PostgresRemotes):
     ) -> T:
         async def run() -> T:
             async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
-                if not snapshot:
-                    async with one_session(connection, self._target):
+                try:
+                    if not snapshot:
+                        async with one_session(connection, self._target):
+                            return await query(connection)
+                    async with connection.transaction(isolation="repeatable_read", readonly=True):
                         return await query(connection)
-                async with connection.transaction(isolation="repeatable_read", readonly=True):
-                    return await query(connection)
+                except FAILURES as error:
+                    if is_lost(error):
+                        # Giving it back would wait for the answer that does not come.
+                        connection.terminate()
+                    raise
 
         async def patient() -> T:
             try:
@@ -537,6 +544,10 @@ class PostgresStore(PostgresRemotes):
             return await run()
 
         return await self._loop.call(lambda: self._answered(patient))
+
+    async def _renew_readers(self) -> None:
+        """Read on new connections only: those that there are may lead to where the database was before."""
+        await self._pool.expire_connections()
 
     async def _answered(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:

@@ -34,7 +34,8 @@ _TASKS = f"SELECT {COLUMNS} FROM task WHERE id = ANY($1::text[]) ORDER BY id FOR
 # while others were waited for.
 _BEGIN = (
     f"WITH claimed AS ({writes.CLAIM}), held AS ({_TASKS.replace('$1', '$5')})"
-    " SELECT ARRAY(SELECT claimed FROM claimed), ARRAY(SELECT held FROM held), now_ms FROM store_clock"
+    " SELECT ARRAY(SELECT claimed FROM claimed), ARRAY(SELECT held FROM held), (SELECT now_ms FROM store_clock),"
+    " pg_current_xact_id()::text, pg_backend_pid()"
 )
 _COUNTED = (
     "SELECT k.scope_id, k.context_id FROM unnest($1::bigint[], $2::bytea[]) k (scope_id, context_id) WHERE"
@@ -46,13 +47,15 @@ _COUNTED = (
 class Work(Struct, frozen=True):
     """An operation, and what it will look at: tasks by id, scopes, and what accepting a message needs.
 
-    It must check before it changes anything: a rule that it breaks must leave nothing behind.
+    It must check before it changes anything: a rule that it breaks must leave nothing behind. Whoever is patient does
+    it again until it is done, and is told nothing before it is known what became of it.
     """
 
     act: Callable[["Transaction"], Awaitable[Any]]
     tasks: Sequence[str] = ()
     scopes: Sequence[Scope] = ()
     acceptance: Acceptance | None = None
+    is_patient: bool = False
 
 
 class Transaction:
@@ -62,6 +65,8 @@ class Transaction:
         db: the connection; whoever reads what may have been changed before flushes first.
         replica: the number of this server.
         now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch; known once it is prepared.
+        number: the transaction's own, by which the database can be asked what became of it; known then too.
+        process: the number of the database's process that performs it; known then too.
         events: the events to announce after the commit.
         hooked: the tasks whose push notification configurations were changed, to announce after the commit.
         hooked_elsewhere: those of them that other servers tell of.
@@ -82,6 +87,8 @@ class Transaction:
         self.db = db
         self.replica = replica
         self.now = 0
+        self.number = ""
+        self.process = 0
         self.events: list[TaskEvent] = []
         self.hooked: list[str] = []
         self.hooked_elsewhere: list[str] = []
@@ -126,7 +133,8 @@ class Transaction:
         """Claim messages, lock tasks, and look at the clock."""
         self._rows.update(dict.fromkeys(task_ids))
         values = writes.columns(((*key, *claim) for key, claim in claims.items()), 4)
-        claimed, held, self.now = await self.db.fetchrow(_BEGIN, *values, list(map(plain, task_ids)))
+        begun = await self.db.fetchrow(_BEGIN, *values, list(map(plain, task_ids)))
+        claimed, held, self.now, self.number, self.process = begun
         await self._claim(claims, claimed)
         await self._adopt(held)
 

@@ -5,15 +5,21 @@ one transaction: while one batch is being committed, the next one gathers. An op
 when the database itself refuses, the batch is rolled back and its operations are run one by one, so that one bad row
 never fails its neighbours.
 
-A connection that breaks while it commits leaves open what became of the batch. Its callers are told that the store
-cannot be reached; what was committed all the same is found by those who look: the same message sent again, the sweep.
+A connection that breaks while it commits leaves open what became of the batch. The database is asked for that, by the
+transaction's number, before anything else is written. Until it can be asked, a caller who wants an answer is told that
+the store cannot be reached: the same message sent again finds what was committed all the same. A handler is told
+nothing until it is known: what it does again would be there twice.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
+
+import asyncpg
+from msgspec import Struct
 
 from dragoman.gateway.ports import Commit, Placing
 from dragoman.model import Scope
@@ -26,6 +32,7 @@ from dragoman.stores.postgres.connection import (
     connect,
     is_clash,
     is_lost,
+    one_session,
     unavailable,
 )
 from dragoman.stores.postgres.loop import closed
@@ -40,10 +47,35 @@ MAX_BATCH = 256
 TRIES = 5
 """How often a transaction is tried that others are in the way of."""
 
+WORK_SECONDS = 12.0
+"""How long the statements of one transaction may take: those who wait for it, and behind it, are told something."""
+
+COMMIT_SECONDS = 10.0
+"""How long a commit may take before it is asked, on another connection, what became of it."""
+
+RETRY_SECONDS = 0.5
+"""Seconds between two tries to ask what became of a commit, while there is nothing else to do."""
+
+ASK_SECONDS = 0.1
+"""Seconds between two questions what became of a transaction whose session is being ended."""
+
 PAYLOAD_BYTES = 7900
 """What one notification carries at most."""
 
 _LOG = logging.getLogger("dragoman.store")
+
+_OUTCOME = "SELECT pg_xact_status($1::text::xid8)"
+_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid"
+_FUTURE = "22023"
+"""The SQLSTATE of a transaction that a database has never had: it was lost in a failover."""
+
+
+class _Undecided(Struct):
+    """A batch of which it is not known whether it was committed."""
+
+    transaction: Transaction
+    batch: list[Operation[Work]]
+    error: Exception
 
 
 class Writer:
@@ -82,6 +114,7 @@ class Writer:
         self._closing = False
         self._connection: Any = None
         self._scopes: dict[Scope, int] = {}
+        self._undecided: _Undecided | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> Database:
@@ -101,6 +134,8 @@ class Writer:
         self._wake.set()
         if self._task is not None:
             await self._task
+        if self._undecided is not None:
+            self._fail(self._undecided.batch, self._undecided.error)
         if self._connection is not None:
             await self._connection.close(timeout=1)
 
@@ -128,21 +163,32 @@ class Writer:
                 self._is_idle = True
                 # What came just before was told by nobody.
                 if not self._waiting and not self._closing:
-                    await self._wake.wait()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(RETRY_SECONDS if self._undecided else None):
+                            await self._wake.wait()
                 self._is_idle = False
+                await self._settle()
                 continue
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             await self._run_batch(batch)
 
     async def _run_batch(self, batch: list[Operation[Work]]) -> None:
-        error = await self._try(batch)
-        if error is not None and len(batch) > 1 and not is_lost(error):
+        error = await self._settle() or await self._try(batch)
+        if error is None:
+            resolve(batch)
+        elif self._undecided is not None and self._undecided.batch is batch:
+            told = [operation for operation in batch if not operation.work.is_patient]
+            self._undecided.batch = [operation for operation in batch if operation.work.is_patient]
+            self._fail(told, error)
+        elif len(batch) > 1 and not is_lost(error):
             for operation in batch:
                 await self._run_batch([operation])
-            return
-        if error is not None:
-            for operation in batch:
-                operation.error = unavailable(error) if isinstance(error, FAILURES) else error
+        else:
+            self._fail(batch, error)
+
+    def _fail(self, batch: list[Operation[Work]], error: Exception) -> None:
+        for operation in batch:
+            operation.error = unavailable(error) if isinstance(error, FAILURES) else error
         resolve(batch)
 
     async def _try(self, batch: list[Operation[Work]]) -> Exception | None:
@@ -152,58 +198,120 @@ class Writer:
                 await self._transact(batch)
                 return None
             except FAILURES as error:
-                await self._roll_back()
+                await self._roll_back(error)
                 if not is_clash(error) or attempt == TRIES:
                     if cause_of(error):
                         self._troubled(error)
                     else:
                         _LOG.error("a write failed", exc_info=error)
+                    if self._undecided is not None:
+                        return await self._settle(batch)
                     return error
             except (
                 Exception
             ) as error:  # a fault of ours in one operation must not end the lane that serves all
-                await self._roll_back()
+                await self._roll_back(error)
                 return error
         return None
 
     async def _transact(self, batch: list[Operation[Work]]) -> None:
+        db = await self._connected()
+        async with asyncio.timeout(WORK_SECONDS):
+            if not self._is_begun:
+                await begin(db, self._target)
+            self._is_begun = False
+            transaction = Transaction(db, self._replica.number, self._scopes, self._placing)
+            await transaction.prepare([operation.work for operation in batch])
+            for operation in batch:
+                operation.error = None
+                try:
+                    operation.result = await operation.work.act(transaction)
+                except DragomanError as error:
+                    operation.error = error
+            await transaction.finish()
+            if self._replica.has_peers:
+                await tell(transaction)
+        # What waits already is the next transaction: beginning it now saves a round trip.
+        goes_on = bool(self._waiting) and not self._target.by_transaction
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                await db.execute("COMMIT AND CHAIN" if goes_on else "COMMIT")
+        except FAILURES as error:
+            if is_lost(error):
+                self._undecided = _Undecided(transaction, batch, error)
+            raise
+        self._is_begun = goes_on
+        self._committed(transaction)
+
+    async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._target)
             _LOG.info("the store can be written to again")
             self._is_begun = False
-        db = self._connection
-        if not self._is_begun:
-            await begin(db, self._target)
-        self._is_begun = False
-        transaction = Transaction(db, self._replica.number, self._scopes, self._placing)
-        await transaction.prepare([operation.work for operation in batch])
-        for operation in batch:
-            operation.error = None
-            try:
-                operation.result = await operation.work.act(transaction)
-            except DragomanError as error:
-                operation.error = error
-        await transaction.finish()
-        if self._replica.has_peers:
-            await tell(transaction)
-        # What waits already is the next transaction: beginning it now saves a round trip.
-        goes_on = bool(self._waiting) and not self._target.by_transaction
-        await db.execute("COMMIT AND CHAIN" if goes_on else "COMMIT")
-        self._is_begun = goes_on
+        return self._connection
+
+    def _committed(self, transaction: Transaction) -> None:
         self._scopes.update(transaction.new_scopes)
         if transaction.events or transaction.runs or transaction.hooked:
             tx = transaction
             self._announce(Commit(tx.events, tx.runs, tx.hooked, tx.offered))
 
-    async def _roll_back(self) -> None:
+    async def _settle(self, batch: list[Operation[Work]] | None = None) -> Exception | None:
+        """Find out what became of a batch that is undecided, and tell those who wait; return why that cannot be.
+
+        Those of `batch` are not told here: what is returned is what it failed by.
+        """
+        undecided = self._undecided
+        if undecided is None:
+            return None
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                is_committed = await self._outcome(undecided)
+        except FAILURES as error:
+            await self._roll_back(error)
+            self._troubled(error)
+            return error
+        self._undecided = None
+        if is_committed:
+            self._committed(undecided.transaction)
+        if undecided.batch is batch:
+            return None if is_committed else undecided.error
+        if is_committed:
+            resolve(undecided.batch)
+        else:
+            self._fail(undecided.batch, undecided.error)
+        return None
+
+    async def _outcome(self, undecided: _Undecided) -> bool:
+        """Ask the database whether a transaction was committed; end its session if that goes on without us."""
+        db = await self._connected()
+        while True:
+            try:
+                async with one_session(db, self._target):
+                    status = await db.fetchval(_OUTCOME, undecided.transaction.number)
+                    if status == "in progress":
+                        await db.execute(_END, undecided.transaction.process, undecided.transaction.number)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate == _FUTURE:
+                    return False
+                raise
+            if status != "in progress":
+                return bool(status == "committed")
+            await asyncio.sleep(ASK_SECONDS)
+
+    async def _roll_back(self, error: Exception) -> None:
         connection = self._connection
         if connection is None or connection.is_closed():
             return
         try:
-            await connection.execute("ROLLBACK")
+            if not is_lost(error):
+                await connection.execute("ROLLBACK")
+                return
         except FAILURES:
-            connection.terminate()
-            self._connection = None
+            # It is given up then.
+            pass
+        connection.terminate()
+        self._connection = None
 
 
 async def tell(transaction: Transaction) -> None:
