@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 
+from dragoman.gateway.ports import LostRun
 from dragoman.model import TaskState
 from dragoman.model.errors import Unavailable
-from dragoman.stores.postgres import PostgresStore, connection, upgrade, writer
+from dragoman.stores.postgres import PostgresStore, connection, replicas, upgrade, writer
 from dragoman.stores.target import Target
 from tests.contract.samples import ALICE, acceptance, begun, chunk, events_of, message, recorded, status
 from tests.harness.database_proxy import DatabaseProxy
@@ -157,3 +159,44 @@ async def test_a_store_follows_its_address_from_a_standby_to_the_server_that_tak
     finally:
         await asyncio.to_thread(standby.remove)
         await asyncio.to_thread(first.remove)
+
+
+async def test_servers_that_were_all_away_wait_for_each_other_and_not_for_one_that_is_gone(
+    url: str,
+) -> None:
+    """Of three, one comes back at once, one takes its time, and one never comes."""
+    with DatabaseProxy(url) as quick, DatabaseProxy(url) as slow, DatabaseProxy(url) as never:
+        stores = [PostgresStore(Target(way.url), lease=15.0) for way in (quick, slow, never)]
+        leases = [await begun(store) for store in stores]
+        for way in (quick, slow, never):
+            way.lead_to(1)
+            way.cut()
+        await asyncio.sleep(3.0)  # longer than a server without a lock may be silent
+        assert silent(url) == 0, "nobody has fallen silent while nobody could be heard"
+        quick.lead_to(port_of(url))
+        first = await recovered(stores[0].lost)
+        await asyncio.sleep(1.0)
+        assert (first, await stores[0].lost()) == ((), ())
+        slow.lead_to(port_of(url))
+        (mine,) = await lost(stores[0])
+        assert mine.task_id == leases[2].task_id
+        assert len(await stores[1].append(leases[1], [chunk("x")])) == 1
+        for store in stores:
+            await asyncio.to_thread(store.close)
+
+
+def port_of(url: str) -> int:
+    return urlsplit(url).port or 5432
+
+
+def silent(url: str) -> int:
+    """How many servers count as dead."""
+    return int(rows(url, f"SELECT count(*) FROM replica WHERE id NOT IN ({replicas.LIVING})")[0][0])  # noqa: S608
+
+
+async def lost(store: PostgresStore) -> tuple[LostRun, ...]:
+    """The runs that are lost to a store, once there is one."""
+    async with asyncio.timeout(15):
+        while not (found := await store.lost()):
+            await asyncio.sleep(0.05)
+    return found

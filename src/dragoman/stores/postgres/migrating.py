@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from dragoman.stores.errors import StoreError
 from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect, one_session, told_of
-from dragoman.stores.postgres.replicas import LIVING
+from dragoman.stores.postgres.replicas import ARE_SERVED
 from dragoman.stores.schema import Migration, SchemaStatus, numbered_files
 from dragoman.stores.target import Target
 
@@ -33,11 +33,8 @@ PAUSE_SECONDS = 0.5
 LONGEST_SECONDS = 86_400.0
 """How long one file of an upgrade may take."""
 
-_OUTDATED = (
-    # Servers of the first two schemas do not say which one they were made for.
-    "SELECT count(*) FROM replica r WHERE coalesce((to_jsonb(r) ->> 'schema')::integer, 0) < $1"
-    f" AND r.id IN ({LIVING})"
-)
+# Servers of the first two schemas do not say which one they were made for.
+_OUTDATED = f"{ARE_SERVED} AND coalesce((to_jsonb(r) ->> 'schema')::integer, 0) < $1"
 
 
 def migrations() -> list[Migration]:

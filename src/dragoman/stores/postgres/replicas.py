@@ -47,19 +47,61 @@ OPERATOR = 0
 _LOCKS = 1_146_241_869
 """The first key of the advisory locks of servers; the second is the server's number."""
 
-LIVING = (
-    "SELECT r.id FROM replica r CROSS JOIN store_clock c WHERE r.beat_at + r.lease_ms >= c.now_ms"
-    f" AND (r.beat_at + {SILENCE_MS} >= c.now_ms OR r.id::bigint IN (SELECT l.objid::bigint FROM pg_locks l"
-    f" WHERE l.locktype = 'advisory' AND l.classid = {_LOCKS} AND l.objsubid = 2 AND l.granted"
-    " AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())))"
+AWAY_MS = 4000
+"""How long others are waited for after the database was away: each of them has to come back to it."""
+
+_LOCKED = (
+    f"SELECT l.objid::bigint FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = {_LOCKS} AND l.objsubid = 2"
+    " AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())"
 )
-"""The numbers of the servers that live."""
+
+
+def _lives(at: str, otherwise: str = "false") -> str:
+    """Return the condition that the server of a row `r` of `replica` lives at some time."""
+    return (
+        f"r.beat_at + r.lease_ms >= {at}"
+        f" AND (r.beat_at + {SILENCE_MS} >= {at} OR r.id::bigint IN ({_LOCKED}) OR {otherwise})"
+    )
+
+
+# While nobody can beat, nobody falls silent: time goes by the last heartbeat of any server, and not by the clock. And
+# where no server has its lock, all of them have lost their connections, and not their lives.
+_HEARD = "(SELECT least(now_ms, (SELECT max(beat_at) FROM replica)) AS ms FROM store_clock)"
+LIVING = (
+    f"SELECT r.id FROM replica r CROSS JOIN {_HEARD} heard"
+    f" WHERE {_lives('heard.ms', f'NOT EXISTS ({_LOCKED})')}"
+)
+"""The numbers of the servers that live, in the eyes of one of them."""
 
 IS_HELD = f"t.owner IN ({LIVING})"
 """The condition that the run of a row `t` of `task` is in the hands of a living server."""
 
-ARE_SERVED = f"SELECT count(*) FROM ({LIVING}) living"
+ARE_SERVED = f"SELECT count(*) FROM replica r CROSS JOIN store_clock c WHERE {_lives('c.now_ms')}"
 """How many servers use a store just now."""
+
+# Whoever was away from the database takes it that others were, and may be yet, who lived when it was there last. One
+# whose row is locked is beating just now.
+_AS_IF_HEARD = (
+    f"UPDATE replica SET beat_at = c.now_ms + {AWAY_MS} FROM store_clock c WHERE id IN (SELECT r.id FROM replica r"
+    " CROSS JOIN store_clock t WHERE r.id <> $1 AND r.beat_at < t.now_ms AND {which} FOR UPDATE OF r SKIP LOCKED)"
+)
+_WAIT_FOR_OTHERS = _AS_IF_HEARD.format(
+    which="r.beat_at + r.lease_ms >= (SELECT beat_at FROM replica WHERE id = $1)"
+    f" AND (SELECT beat_at FROM replica WHERE id = $1) + {SILENCE_MS} < t.now_ms"
+)
+_WAIT_AT_FIRST = _AS_IF_HEARD.format(
+    which="r.beat_at + r.lease_ms >= t.now_ms"
+    f" AND clock_timestamp() - pg_postmaster_start_time() < interval '{AWAY_MS} ms'"
+)
+_BEAT = (
+    f"WITH others AS ({_WAIT_FOR_OTHERS})"
+    " INSERT INTO replica (id, beat_at, lease_ms, process, schema) SELECT $1, now_ms + $4, $2, $3, $5 FROM store_clock"
+    " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at"
+)
+_JOIN = (
+    f"WITH others AS ({_WAIT_AT_FIRST})"
+    " INSERT INTO replica (beat_at, lease_ms, process, schema) SELECT now_ms, $2, $3, $4 FROM store_clock RETURNING id"
+)
 
 _LOG = logging.getLogger("dragoman.store")
 
@@ -99,6 +141,7 @@ class Replica:
         self._target = target
         self._lease_ms = lease_ms
         self._schema = schema
+        self._process = f"process {os.getpid()} on {socket.gethostname()}"
         self._beat_seconds = min(BEAT_SECONDS, lease_ms / 3000)
         self._patience = max(PATIENCE_SECONDS, lease_ms / 3000)
         self._ahead_ms = max(0, lease_ms - SILENCE_MS) if target.by_transaction else 0
@@ -120,13 +163,7 @@ class Replica:
         joined: Database = await connect(self._target)
         self._connection = joined
         async with one_session(joined, self._target):
-            self.number = await joined.fetchval(
-                "INSERT INTO replica (beat_at, lease_ms, process, schema) SELECT now_ms, $1, $2, $3 FROM store_clock"
-                " RETURNING id",
-                self._lease_ms,
-                f"process {os.getpid()} on {socket.gethostname()}",
-                self._schema,
-            )
+            self.number = await joined.fetchval(_JOIN, 0, self._lease_ms, self._process, self._schema)
         await self._listen()
         await self._beat()
         self._task = asyncio.create_task(self._live())
@@ -134,9 +171,10 @@ class Replica:
 
     def lives(self) -> bool:
         """Tell whether others must take this server for living: what it has is its own. For any thread."""
-        return (
-            self._locked or self._target.by_transaction
-        ) and time.monotonic() - self._beaten_at < self._lease_ms / 1000
+        connection = self._connection
+        is_there = connection is not None and not connection.is_closed()
+        is_known = self._locked or self._target.by_transaction
+        return is_there and is_known and time.monotonic() - self._beaten_at < self._lease_ms / 1000
 
     async def leave(self) -> None:
         """Give the number back: what runs here is anybody's now."""
@@ -159,26 +197,35 @@ class Replica:
         while True:
             try:
                 if self._connection is None:
-                    self._connection = await connect(self._target)
-                    async with asyncio.timeout(self._patience):
-                        await self._listen()
-                        await self._beat()
-                    _LOG.info("the store is listened to again")
-                    await self._reconnected()
+                    await self._come_back()
+                await asyncio.sleep(self._beat_seconds)
+                async with asyncio.timeout(self._patience):
+                    await self._beat()
+                if self._target.by_transaction:
                     self._missed()
-                else:
-                    await asyncio.sleep(self._beat_seconds)
-                    async with asyncio.timeout(self._patience):
-                        await self._beat()
-                    if self._target.by_transaction:
-                        self._missed()
             except FAILURES as error:
                 if loop.time() - told_at >= TELL_SECONDS:
                     told_at = loop.time()
                     words = cause_of(error) or "does not answer"
                     _LOG.error("the store %s %s: %s", self._target, words, type(error).__name__)
+                if self._connection is None:
+                    await asyncio.sleep(RETRY_SECONDS)
                 await self._drop()
-                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _come_back(self) -> None:
+        connection = await connect(self._target)
+        try:
+            async with asyncio.timeout(self._patience):
+                self._connection = connection
+                await self._listen()
+                await self._beat()
+        except BaseException:
+            self._connection = None
+            connection.terminate()
+            raise
+        _LOG.info("the store is listened to again")
+        await self._reconnected()
+        self._missed()
 
     async def _drop(self) -> None:
         connection, self._connection, self._locked = self._connection, None, False
@@ -195,22 +242,15 @@ class Replica:
             self._heard(told)
 
     async def _beat(self) -> None:
-        if not self._locked and not self._target.by_transaction:
-            # Another session of ours, that broke, may hold it for a moment yet.
-            self._locked = await self._connection.fetchval(
-                "SELECT pg_try_advisory_lock($1::integer, $2::integer)", _LOCKS, self.number
-            )
         asked_at = time.monotonic()
         async with one_session(self._connection, self._target):
             await self._connection.execute(
-                "INSERT INTO replica (id, beat_at, lease_ms, process, schema)"
-                " SELECT $1, now_ms + $4, $2, $3, $5 FROM store_clock"
-                " ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at",
-                self.number,
-                self._lease_ms,
-                f"process {os.getpid()} on {socket.gethostname()}",
-                self._ahead_ms,
-                self._schema,
+                _BEAT, self.number, self._lease_ms, self._process, self._ahead_ms, self._schema
+            )
+        if not self._locked and not self._target.by_transaction:
+            # Only now that others are waited for. Another session of ours, that broke, may hold it for a moment yet.
+            self._locked = await self._connection.fetchval(
+                "SELECT pg_try_advisory_lock($1::integer, $2::integer)", _LOCKS, self.number
             )
         async with one_session(self._connection, self._target):
             dead = await self._connection.fetch(
