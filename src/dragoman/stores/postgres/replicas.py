@@ -20,7 +20,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect, one_session
+from dragoman.stores.postgres.connection import FAILURES, cause_of, connect, one_session
 from dragoman.stores.target import Target
 
 BEAT_SECONDS = 1.0
@@ -154,20 +154,18 @@ class Replica:
         self._beaten_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
-    async def join(self) -> Database:
-        """Take a number, and begin to beat and to listen; return the connection for that.
+    async def join(self) -> None:
+        """Take a number, and begin to beat and to listen.
 
         Raises:
             FAILURES: the database cannot be reached.
         """
-        joined: Database = await connect(self._target)
-        self._connection = joined
-        async with one_session(joined, self._target):
-            self.number = await joined.fetchval(_JOIN, 0, self._lease_ms, self._process, self._schema)
+        self._connection = connection = await connect(self._target)
+        async with one_session(connection, self._target):
+            self.number = await connection.fetchval(_JOIN, 0, self._lease_ms, self._process, self._schema)
         await self._listen()
         await self._beat()
         self._task = asyncio.create_task(self._live())
-        return joined
 
     def lives(self) -> bool:
         """Tell whether others must take this server for living: what it has is its own. For any thread."""

@@ -170,12 +170,13 @@ class PostgresStore(PostgresRemotes):
     async def _open(self) -> None:
         try:
             self._pool = await open_pool(self._target, READERS)
-            async with self._pool.acquire() as connection:
+            async with self._pool.acquire() as connection, self._pool.acquire() as other:
                 async with one_session(connection, self._target):
                     await check_current(connection, self._target)
-                held = [connection, await self._replica.join(), await self._writer.open()]
                 if not self._target.by_transaction:
-                    await check_sessions(held)
+                    await check_sessions([connection, other])
+            await self._replica.join()
+            await self._writer.open()
         except (*FAILURES, ValueError) as error:
             raise unreachable(self._target, error) from error
         self._folding = asyncio.create_task(self._fold())

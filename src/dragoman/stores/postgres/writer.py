@@ -26,7 +26,6 @@ from dragoman.model import Scope
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
     FAILURES,
-    Database,
     begin,
     cause_of,
     connect,
@@ -117,16 +116,14 @@ class Writer:
         self._undecided: _Undecided | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def open(self) -> Database:
-        """Connect and begin to write; return the connection.
+    async def open(self) -> None:
+        """Connect and begin to write.
 
         Raises:
             FAILURES: the database cannot be reached.
         """
-        opened: Database = await connect(self._target)
-        self._connection = opened
+        self._connection = await connect(self._target)
         self._task = asyncio.create_task(self._work())
-        return opened
 
     async def close(self) -> None:
         """Finish what is waiting and disconnect."""
