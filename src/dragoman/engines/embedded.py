@@ -206,7 +206,7 @@ class EmbeddedEngine:
                 # this one, and is unknown after it, lies where nobody will ever take it up.
                 await self._overdue.expire()
                 await self._overdue.expire_parked()
-                await self._take_up([run for run in quiet if not self._is_known(run)])
+                await self._take_up([run for run in quiet if not self.knows(run.task_id)])
                 await self.recover()
             except Exception as error:  # the next sweep must come, whatever became of this one
                 _LOG.warning("a sweep failed: %s", type(error).__name__)
@@ -244,10 +244,6 @@ class EmbeddedEngine:
         self._is_full = not free or len(room) < len(self._agents)
         if self._is_full and self._places.room() != (free, room):
             self._offered.set()
-
-    def _is_known(self, run: LostRun) -> bool:
-        loop = self._loops.get(run.scope.agent)
-        return loop is not None and loop.knows(run.task_id)
 
     async def _stop_worker(self) -> None:
         while True:

@@ -158,3 +158,16 @@ def test_an_approval_says_when_its_run_ends(brief: Hosted) -> None:
 
 def _seconds(stamp: str) -> float:
     return datetime.fromisoformat(stamp).timestamp()
+
+
+@covers("deadline.saved")
+def test_a_run_that_takes_longer_than_a_lease_is_not_entered_again(
+    client: httpx2.Client, tmp_path: Path
+) -> None:
+    engine = '[server]\ndrain = "1s"\n[engine]\nsweep = "100ms"\nlease = "300ms"\n'
+    with prepared(tmp_path, engine + HOSTED + BOUNDS + AGENTS + TENANTS) as server:
+        brief = Hosted(client, server.url, "probe")
+        # The deadline is more than ten leases away, and a sweep has come after each.
+        task = ended(brief, sent(brief, "hold", wait=False)["id"])
+    assert "deadline" in task["status"]["message"]["parts"][0]["text"]
+    assert "took over a lost run" not in [line.get("message") for line in server.log_lines()]
