@@ -45,6 +45,7 @@ from dragoman.remote.differences import DIFFERENCES as REMOTE_DIFFERENCES
 from dragoman.remote.settings import RemoteTable
 from dragoman.serving import KEEP_ALIVE_SECONDS
 from dragoman.stores.sqlite.ownership import HEARTBEAT_TIMEOUT_MS
+from tests.contract.topics import TOPICS
 from tests.docs import commands, generations
 from tests.docs.authoring import agents_part
 from tests.docs.tables import table
@@ -452,6 +453,20 @@ def remote_differences_part() -> str:
     return table(["name", "what it is about", "what is lost", "what is done"], rows)
 
 
+def topics_part() -> str:
+    """Return the topics that are tested on PostgreSQL, each with its tests."""
+    rows = [
+        [
+            topic.name,
+            topic.about,
+            str(len(topic.clauses)) if topic.clauses else "",
+            "<br>".join(f"`{test}`" for test in topic.tests),
+        ]
+        for topic in TOPICS
+    ]
+    return table(["topic", "what has to hold", "clauses", "tests in every run"], rows)
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "remote_differences": remote_differences_part,
     "configuration": configuration_part,
@@ -466,5 +481,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "states": generations.states_part,
     "differences": generations.differences_part,
     "extensions": extensions_part,
+    "topics": topics_part,
 }
 """Name, as documents have it in `<!-- generated: NAME -->`, → what makes the part."""
