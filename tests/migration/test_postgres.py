@@ -141,6 +141,29 @@ def test_an_upgrade_waits_until_no_server_is_there_that_could_not_go_on(
             upgrade(Target(empty))
 
 
+def test_a_server_that_starts_during_an_upgrade_waits_for_it_and_is_refused_if_it_could_not_go_on(
+    empty: str, config: Path, tmp_path: Path
+) -> None:
+    upgrade(Target(empty))
+    server = ServerProcess(tmp_path / "data", config=config)
+
+    async def change(connection: Any) -> None:
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", migrating._LOCK)
+            starting = asyncio.ensure_future(asyncio.to_thread(server.start))
+            waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            async with asyncio.timeout(20):
+                while not await connection.fetchval(waiting):
+                    await asyncio.sleep(0.05)
+            assert await connection.fetchval("SELECT count(*) FROM replica") == 0
+            await connection.execute("UPDATE schema_version SET version = $1, oldest = $1", NEWEST + 1)
+        with pytest.raises(ServerDidNotStartError, match="use a newer Dragoman"):
+            await starting
+
+    ask(empty, change)
+    assert rows(empty, "SELECT count(*) FROM replica")[0][0] == 0
+
+
 @pytest.mark.parametrize(
     ("sql", "oldest"),
     [

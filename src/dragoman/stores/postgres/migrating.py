@@ -114,6 +114,18 @@ async def _upgrade(connection: Any, target: Target) -> Upgraded:
     return Upgraded(status.schema, max(status.schema, status.newest))
 
 
+async def admit(connection: Database, target: Target) -> None:
+    """Refuse a server that cannot use a database, and keep the schema as it is to the end of the transaction.
+
+    Whoever joins in that transaction is seen by the next upgrade, or has waited for the one before.
+
+    Raises:
+        StoreError: as `check_current`.
+    """
+    await connection.execute("SELECT pg_advisory_xact_lock_shared($1)", _LOCK)
+    await check_current(connection, target)
+
+
 async def check_current(connection: Database, target: Target) -> None:
     """Refuse a database that is no store of the newest schema, or of a newer one that this Dragoman may use.
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from dragoman.stores.postgres.connection import FAILURES, cause_of, connect, one_session
+from dragoman.stores.postgres.connection import FAILURES, Database, cause_of, connect, one_session
 from dragoman.stores.target import Target
 
 BEAT_SECONDS = 1.0
@@ -154,14 +154,15 @@ class Replica:
         self._beaten_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
-    async def join(self) -> None:
-        """Take a number, and begin to beat and to listen.
+    async def join(self, admit: Callable[[Database], Awaitable[None]]) -> None:
+        """Take a number, and begin to beat and to listen; `admit` is asked first, in the same transaction.
 
         Raises:
             FAILURES: the database cannot be reached.
         """
         self._connection = connection = await connect(self._target)
-        async with one_session(connection, self._target):
+        async with connection.transaction():
+            await admit(connection)
             self.number = await connection.fetchval(_JOIN, 0, self._lease_ms, self._process, self._schema)
         await self._listen()
         await self._beat()
@@ -180,14 +181,18 @@ class Replica:
             self._task.cancel()
             await asyncio.wait([self._task])
         if self._connection is not None:
-            with contextlib.suppress(*FAILURES):
-                async with asyncio.timeout(LEAVE_SECONDS), one_session(self._connection, self._target):
-                    await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
-                    await self._connection.execute(
-                        "SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {ORPHANS}"
-                    )
+            if self.number:
+                await self._take_leave()
             with contextlib.suppress(*FAILURES):
                 await self._connection.close(timeout=1)
+
+    async def _take_leave(self) -> None:
+        with contextlib.suppress(*FAILURES):
+            async with asyncio.timeout(LEAVE_SECONDS), one_session(self._connection, self._target):
+                await self._connection.execute("DELETE FROM replica WHERE id = $1", self.number)
+                await self._connection.execute(
+                    "SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {ORPHANS}"
+                )
 
     async def _live(self) -> None:
         told_at = -TELL_SECONDS

@@ -63,7 +63,7 @@ from dragoman.stores.postgres.connection import (
     unavailable,
 )
 from dragoman.stores.postgres.loop import StoreLoop
-from dragoman.stores.postgres.migrating import check_current, migrations, unreachable
+from dragoman.stores.postgres.migrating import admit, migrations, unreachable
 from dragoman.stores.postgres.remote_store import PostgresRemotes
 from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, ORPHANS, RUNS, Replica
 from dragoman.stores.postgres.tenants import in_thread, with_book
@@ -170,12 +170,10 @@ class PostgresStore(PostgresRemotes):
     async def _open(self) -> None:
         try:
             self._pool = await open_pool(self._target, READERS)
-            async with self._pool.acquire() as connection, self._pool.acquire() as other:
-                async with one_session(connection, self._target):
-                    await check_current(connection, self._target)
-                if not self._target.by_transaction:
+            if not self._target.by_transaction:
+                async with self._pool.acquire() as connection, self._pool.acquire() as other:
                     await check_sessions([connection, other])
-            await self._replica.join()
+            await self._replica.join(lambda connection: admit(connection, self._target))
             await self._writer.open()
         except (*FAILURES, ValueError) as error:
             raise unreachable(self._target, error) from error
