@@ -2,8 +2,10 @@
 
 import re
 
+import httpx2
 import pytest
 
+from tests.harness.server import ServerProcess
 from tests.interaction.answers import TASK_NOT_FOUND, refused
 from tests.interaction.callers import READY, Caller, HttpCaller, Request
 from tests.interaction.messages import new_id, send_params
@@ -119,3 +121,25 @@ def test_nothing_that_a_caller_sends_comes_back_in_a_header(caller: Caller) -> N
     assert marker in reply.body.decode()
     assert not [name for name, value in reply.headers.items() if marker in value or marker in name]
     assert "server" not in reply.headers and "set-cookie" not in reply.headers
+
+
+READ = (
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/.well-known/jwks.json",
+    "/.well-known/agent-card.json",
+)
+
+
+@covers("headers.request-id")
+@pytest.mark.parametrize("path", [*READ, "/agents/demo/.well-known/agent-card.json", "/nowhere"])
+def test_what_is_read_again_has_the_same_headers_again(
+    client: httpx2.Client, server: ServerProcess, path: str
+) -> None:
+    """What replies have in common is nobody's to add to."""
+    first, *more = (client.get(server.url + path).headers.multi_items() for _ in range(3))
+    assert [name for name, _ in first].count("x-request-id") == 1
+    for again in more:
+        assert [name for name, _ in again] == [name for name, _ in first]

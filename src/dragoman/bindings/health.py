@@ -11,8 +11,8 @@ Check = Callable[[], Awaitable[Sequence[str]]]
 
 PATHS = ("/healthz", "/readyz", "/metrics")
 
-_METRICS = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
-_JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+_METRICS = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
+_JSON = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
 class Health:
@@ -33,7 +33,7 @@ class Health:
         if path == "/healthz":
             return _json(200, {"status": "ok"})
         if path == "/metrics":
-            return Reply(200, _METRICS, self._metrics.text())
+            return Reply(200, list(_METRICS), self._metrics.text())
         reasons = await self._unready()
         if reasons:
             return _json(503, {"status": "unready", "reasons": reasons})
