@@ -310,6 +310,71 @@ async def test_two_servers_count_as_one(
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
+async def test_runs_that_show_while_their_contexts_are_named_are_counted_once(
+    store: PostgresStore, other: PostgresStore, home: PostgresHome
+) -> None:
+    """Hidden runs have contexts that nobody has named yet: somebody does, at the other server, and may be refused."""
+    full = Allowance(running=Bound(tenant=1))
+    pool = await asyncpg.create_pool(home.url, min_size=1, max_size=1)
+
+    async def name(context_id: str, number: int) -> int:
+        """Name a context and return how many more tasks it has then."""
+        sent = message(context_id=context_id)
+        try:
+            await other.accept(acceptance(sent, allowance=full if number % 3 == 0 else None))
+        except QuotaExceeded:
+            return 0
+        return 1
+
+    async def live(number: int) -> None:
+        accepted = await store.accept(acceptance(visible=False))
+        context_id, lease = accepted.events[0].context_id, Lease(accepted.task_id, 1)
+        work = [chunk("x"), status(TaskState.COMPLETED if number % 2 else TaskState.WORKING)]
+        # Before it shows, at the same moment, and afterwards.
+        before = await name(context_id, number // 2) if number % 4 < 2 else 0
+        _, meanwhile, *_ = await asyncio.gather(
+            store.append(lease, work, reveal=True), name(context_id, number), _fold(pool)
+        )
+        if number % 2 == 0:
+            await other.cancel(ALICE, lease.task_id)
+        named = before + meanwhile + await name(context_id, 1)
+        assert (await one_page(store, filters(context_id=context_id))).total == 1 + named
+        ended = TaskState.COMPLETED if number % 2 else TaskState.CANCELED
+        assert (await one_page(other, filters(context_id=context_id, state=ended))).total == 1
+
+    for first in range(0, 60, 6):
+        await asyncio.gather(*(live(number) for number in range(first, first + 6)))
+    await pool.close()
+
+
+async def test_a_run_that_shows_in_the_very_moment_in_which_its_context_is_named_is_counted_once(
+    store: PostgresStore, home: PostgresHome
+) -> None:
+    """Its context was named before by a message that was refused: it is marked, but there are no counters any more."""
+    hidden = await store.accept(acceptance(visible=False))
+    context_id, task_id = hidden.events[0].context_id, hidden.task_id
+    full = Allowance(running=Bound(tenant=1))
+    with pytest.raises(QuotaExceeded):
+        await store.accept(acceptance(message(context_id=context_id), allowance=full))
+    marked = rows(home.url, "SELECT counted, (SELECT count(*) FROM counter) FROM task WHERE id = $1", task_id)
+    assert [tuple(row) for row in marked] == [(True, 0)]
+
+    showing = await asyncpg.connect(home.url)
+    async with showing.transaction():
+        await showing.execute(
+            "INSERT INTO counter_step SELECT scope_id, name, state, 1 FROM task, unnest(ARRAY['', context_id]) name"
+            " WHERE id = $1",
+            task_id,
+        )
+        await showing.execute("UPDATE task SET visible = true WHERE id = $1", task_id)
+        naming = asyncio.create_task(store.accept(acceptance(message(context_id=context_id))))
+        while not await showing.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+    await showing.close()
+    await naming
+    assert (await one_page(store, filters(context_id=context_id))).total == 2
+
+
 async def test_a_message_that_races_at_two_servers_is_accepted_once(
     store: PostgresStore, other: PostgresStore
 ) -> None:

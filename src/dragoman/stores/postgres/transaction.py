@@ -109,7 +109,6 @@ class Transaction:
         self._steps: defaultdict[tuple[int, bytes, int], int] = defaultdict(int)
         self._identities: dict[Key, tuple[bytes, str]] = {}
         self._claimed: dict[Key, tuple[bytes, str]] = {}
-        self._counted: set[Key] = set()
         self._unused_scopes: set[int] = set()
         self._unused_counters: set[Key] = set()
 
@@ -136,7 +135,7 @@ class Transaction:
         begun = await self.db.fetchrow(_BEGIN, *values, list(map(plain, task_ids)))
         claimed, held, self.now, self.number, self.process = begun
         await self._claim(claims, claimed)
-        await self._adopt(held)
+        self._adopt(held)
 
     async def _find_scopes(self, wanted: Iterable[Scope], accepting: Sequence[Acceptance]) -> None:
         unknown = sorted(
@@ -223,8 +222,9 @@ class Transaction:
         """Give contexts that are named by callers, and so may see more tasks, counters if they have none."""
         if not named:
             return
-        await self._look_for_counters(named)
-        missing = [key for key in named if key not in self._counted]
+        found = await self.db.fetch(_COUNTED, *writes.columns(named))
+        counted = {(scope, context_id) for scope, context_id in found}
+        missing = [key for key in named if key not in counted]
         if missing:
             values = writes.columns(missing)
             # Whoever moves one of these tasks just now does not count it for its context yet: wait for them.
@@ -235,18 +235,13 @@ class Transaction:
                 values = writes.columns(made)
                 await self.db.execute(writes.FILL_COUNTERS, *values)
                 await self.db.execute(writes.MARK_COUNTED, *values)
-            self._counted.update(missing)
-
-    async def _look_for_counters(self, keys: Iterable[Key]) -> None:
-        found = await self.db.fetch(_COUNTED, *writes.columns(keys))
-        self._counted.update((scope, context_id) for scope, context_id in found)
 
     async def load(self, task_ids: Collection[str]) -> None:
         """Lock the rows of tasks, unless they are locked already."""
         missing = [task_id for task_id in task_ids if task_id not in self._rows]
         if missing:
             self._rows.update(dict.fromkeys(missing))
-            await self._adopt(await self.db.fetch(_TASKS, list(map(plain, missing))))
+            self._adopt(await self.db.fetch(_TASKS, list(map(plain, missing))))
 
     async def select(self, where: str, *values: Any) -> list[HeldRow]:
         """Lock the rows that fulfil a condition and that nobody else has locked, and return them."""
@@ -254,15 +249,11 @@ class Transaction:
         found = await self.db.fetch(
             f"SELECT {COLUMNS} FROM task WHERE {where} FOR UPDATE SKIP LOCKED", *values
         )
-        await self._adopt(found)
+        self._adopt(found)
         return [held_row(record) for record in found]
 
-    async def _adopt(self, records: Sequence[Any]) -> None:
-        rows = [held_row(record) for record in records]
-        self._rows.update((row.id, row) for row in rows)
-        hidden = {(row.scope_id, row.context_id.encode()) for row in rows if not row.visible}
-        if hidden - self._counted:
-            await self._look_for_counters(hidden - self._counted)
+    def _adopt(self, records: Iterable[Sequence[Any]]) -> None:
+        self._rows.update((row.id, row) for row in map(held_row, records))
 
     def find(self, scope: int, task_id: str, *, hidden: bool = False) -> HeldRow | None:
         """Return the row of a task in a scope; one that nobody may see yet only if `hidden` is asked for."""
@@ -334,7 +325,6 @@ class Transaction:
         events = move(row, changes, self.now)
         if reveal and not was_visible:
             row.visible = True
-            row.counted = (row.scope_id, row.context_id.encode()) in self._counted
         if row.state.is_terminal:
             row.dispatch = "done"
         elif row.state.is_interrupted:

@@ -83,11 +83,12 @@ DROP_COUNTERS = (
 FILL_COUNTERS = (
     "INSERT INTO counter (scope_id, context_id, state, n)"
     f" SELECT t.scope_id, t.context_id, t.state, count(*) FROM task t JOIN {_KEYS}"
-    " ON t.scope_id = k.scope_id AND t.context_id = k.name WHERE t.visible GROUP BY 1, 2, 3"
+    " ON t.scope_id = k.scope_id AND t.context_id = k.name WHERE t.visible AND NOT t.counted GROUP BY 1, 2, 3"
 )
+# Hidden ones too: they are counted for their context from the moment in which they show.
 MARK_COUNTED = (
     f"UPDATE task t SET counted = true FROM {_KEYS}"
-    " WHERE t.visible AND t.scope_id = k.scope_id AND t.context_id = k.name"
+    " WHERE NOT t.counted AND t.scope_id = k.scope_id AND t.context_id = k.name"
 )
 
 TASKS = (
