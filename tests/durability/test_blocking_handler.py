@@ -18,6 +18,8 @@ sweep = "200ms"
 """
 
 
+# Temporal takes its time to have a send executed: what is measured here would be that.
+@pytest.mark.embedded
 @pytest.mark.parametrize("how", ["block", pytest.param("burn", marks=pytest.mark.soak)])
 async def test_a_handler_that_does_not_let_go_leaves_other_agents_as_they_were(
     server: LedgerServer, how: str

@@ -24,6 +24,9 @@ from tests.durability.ledger import LedgerServer
 from tests.harness import stores
 from tests.harness.polling import until
 
+# All of them measure how soon sends are executed: Temporal takes its own time for that.
+pytestmark = pytest.mark.embedded
+
 TRIES = 10
 """Measurements that a busy machine may spoil, but for one."""
 

@@ -3,10 +3,15 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from tests.durability.callers import Sent, body, client, send
 from tests.durability.ledger import AGENTS, LedgerServer
 from tests.harness.polling import until
 from tests.harness.wire import call
+
+# How many wait for how long is up to Temporal where it is the engine.
+pytestmark = pytest.mark.embedded
 
 CONFIG = f"""
 [engine]

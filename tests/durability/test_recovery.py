@@ -6,9 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from tests.durability.callers import Sent, client, send, texts
 from tests.durability.ledger import LedgerServer
 from tests.durability.ledger_store import TERMINAL
+from tests.harness import engines
 from tests.harness.polling import until
 
 LEASE, SWEEP = 2.0, 0.2
@@ -99,7 +102,8 @@ async def test_runs_that_take_their_time_keep_their_lease_whatever_their_handler
             seen.append((min(leases), len(leases)))
             await asyncio.sleep(0.05)
         assert min(left for left, _ in seen) > 0, "a lease ran out"
-        assert max(count for _, count in seen) == 5
+        # What waits for room has a lease of this server as well, unless it waits in Temporal's queue.
+        assert max(count for _, count in seen) == (4 if engines.is_temporal() else 5)
         for agent, task_id in zip(("blocker", "thread", "narrow"), running[1:], strict=True):
             assert (await asyncio.to_thread(server.ended, agent, task_id))["status"][
                 "state"
@@ -125,6 +129,8 @@ RUNS: Sequence[tuple[str, str, str]] = [
 ]
 
 
+# It has to meet its runs before they are done, however late Temporal begins them.
+@pytest.mark.embedded
 async def test_two_crashes_end_each_run_as_its_agent_wants_and_show_nothing_twice(
     server: LedgerServer,
 ) -> None:
