@@ -24,6 +24,8 @@ from tests.harness.polling import until
 from tests.harness.postgres import PostgresServer, rows
 from tests.harness.server import ServerProcess
 
+pytestmark = pytest.mark.own_store
+
 BOUND = 25.0
 """Seconds within which any request is answered, whatever the database does: what hangs, and a connection anew."""
 

@@ -24,7 +24,7 @@ from tests.harness.polling import until
 from tests.harness.postgres import databases, rows
 from tests.harness.server import ServerDidNotStartError, ServerProcess
 
-pytestmark = pytest.mark.needs("pgbouncer")
+pytestmark = [pytest.mark.needs("pgbouncer"), pytest.mark.own_store]
 
 LEASE = 3.0
 CONFIG = '[store]\nurl = "{url}"\npooling = "transaction"\n[engine]\nlease = "3s"\nsweep = "1s"\n'

@@ -17,6 +17,8 @@ from tests.harness.polling import until
 from tests.harness.postgres import databases, rows
 from tests.harness.server import ServerProcess, WorkerProcess
 
+pytestmark = pytest.mark.own_store
+
 CONFIG = """
 [server]
 drain = "5s"

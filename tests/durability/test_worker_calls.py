@@ -14,6 +14,8 @@ from tests.harness.rogue import Rogue, reply, task
 from tests.harness.server import ServerDidNotStartError, ServerProcess, WorkerProcess
 from tests.harness.wire import call
 
+pytestmark = pytest.mark.own_store
+
 CALLER = "a-token-that-the-worker-does-not-see"
 CONFIG = """
 [store]
