@@ -146,7 +146,7 @@ def refused(server: ServerProcess) -> bool:
     return ask_status(server, "/tasks") == 401
 
 
-@pytest.mark.parametrize("ignored", ["", "lock_timeout,idle_in_transaction_session_timeout"])
+@pytest.mark.parametrize("ignored", ["", "lock_timeout,idle_in_transaction_session_timeout,jit"])
 def test_without_being_told_of_it_a_server_refuses_such_a_pooler_and_says_what_to_set(
     url: str, tmp_path: Path, ignored: str
 ) -> None:

@@ -20,6 +20,8 @@ SETTINGS = {
     # A server that is frozen in the middle of a transaction holds the locks of its rows: the database ends it.
     "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "8s",
+    # No statement here is worth compiling, and what planners think of tables that were just made has them do it.
+    "jit": "off",
 }
 """What each session is begun with; where a session is another one in each transaction, each transaction is."""
 

@@ -66,32 +66,32 @@ def _lives(at: str, otherwise: str = "false") -> str:
 
 # While nobody can beat, nobody falls silent: time goes by the last heartbeat of any server, and not by the clock. And
 # where no server has its lock, all of them have lost their connections, and not their lives.
-_HEARD = "(SELECT least(now_ms, (SELECT max(beat_at) FROM replica)) AS ms FROM store_clock)"
-LIVING = (
-    f"SELECT r.id FROM replica r CROSS JOIN {_HEARD} heard"
-    f" WHERE {_lives('heard.ms', f'NOT EXISTS ({_LOCKED})')}"
-)
+# Both times are values of their own, and not joined: planners think that the clock has thousands of rows.
+_NOW = "(SELECT now_ms FROM store_clock)"
+_HEARD = f"least({_NOW}, (SELECT max(beat_at) FROM replica))"
+LIVING = f"SELECT r.id FROM replica r WHERE {_lives(_HEARD, f'NOT EXISTS ({_LOCKED})')}"
 """The numbers of the servers that live, in the eyes of one of them."""
 
 IS_HELD = f"t.owner IN ({LIVING})"
 """The condition that the run of a row `t` of `task` is in the hands of a living server."""
 
-ARE_SERVED = f"SELECT count(*) FROM replica r CROSS JOIN store_clock c WHERE {_lives('c.now_ms')}"
+ARE_SERVED = f"SELECT count(*) FROM replica r WHERE {_lives(_NOW)}"
 """How many servers use a store just now."""
 
-# Whoever was away from the database takes it that others were, and may be yet, who lived when it was there last. One
-# whose row is locked is beating just now.
-_AS_IF_HEARD = (
-    f"UPDATE replica SET beat_at = c.now_ms + {AWAY_MS} FROM store_clock c WHERE id IN (SELECT r.id FROM replica r"
-    " CROSS JOIN store_clock t WHERE r.id <> $1 AND r.beat_at < t.now_ms AND {which} FOR UPDATE OF r SKIP LOCKED)"
-)
-_WAIT_FOR_OTHERS = _AS_IF_HEARD.format(
-    which="r.beat_at + r.lease_ms >= (SELECT beat_at FROM replica WHERE id = $1)"
-    f" AND (SELECT beat_at FROM replica WHERE id = $1) + {SILENCE_MS} < t.now_ms"
-)
-_WAIT_AT_FIRST = _AS_IF_HEARD.format(
-    which="r.beat_at + r.lease_ms >= t.now_ms"
-    f" AND clock_timestamp() - pg_postmaster_start_time() < interval '{AWAY_MS} ms'"
+
+def _as_if_heard(which: str) -> str:
+    """Return the statement that takes some other servers for living for a while; one whose row is locked is beating."""
+    return (
+        f"UPDATE replica SET beat_at = {_NOW} + {AWAY_MS} WHERE id IN (SELECT r.id FROM replica r"
+        f" WHERE r.id <> $1 AND r.beat_at < {_NOW} AND {which} FOR UPDATE OF r SKIP LOCKED)"
+    )
+
+
+# Whoever was away from the database takes it that others were, and may be yet, who lived when it was there last.
+_MINE = "(SELECT beat_at FROM replica WHERE id = $1)"
+_WAIT_FOR_OTHERS = _as_if_heard(f"r.beat_at + r.lease_ms >= {_MINE} AND {_MINE} + {SILENCE_MS} < {_NOW}")
+_WAIT_AT_FIRST = _as_if_heard(
+    f"r.beat_at + r.lease_ms >= {_NOW} AND clock_timestamp() - pg_postmaster_start_time() < interval '{AWAY_MS} ms'"
 )
 _BEAT = (
     f"WITH others AS ({_WAIT_FOR_OTHERS})"
