@@ -26,7 +26,7 @@ from dragoman.model.errors import (
 )
 from dragoman.model.ids import new_id
 from dragoman.model.payload import pack
-from dragoman.stores.postgres import PostgresStore, connection, folding, upgrade
+from dragoman.stores.postgres import PostgresStore, connection, folding, reader, upgrade
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import MAX_BATCH
 from dragoman.stores.target import Target
@@ -571,7 +571,7 @@ async def test_a_row_that_somebody_holds_delays_its_own_writers_alone(
 async def test_a_read_that_gets_no_connection_is_told_so_in_time(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{PostgresStore.__module__}.ACQUIRE_SECONDS", 0.2)
+    monkeypatch.setattr(reader, "ACQUIRE_SECONDS", 0.2)
     gate = threading.Event()
     busy = [asyncio.ensure_future(store.consult(lambda book: gate.wait(10))) for _ in range(8)]
     await asyncio.sleep(0.3)

@@ -146,9 +146,6 @@ async def long_task(data: Path) -> str:
     return lease.task_id
 
 
-# Not held on PostgreSQL: beside four such readers without a pause a write takes 120 ms on average, and up to 700 ms,
-# where it takes 0.4 ms alone.
-@pytest.mark.sqlite
 async def test_who_takes_up_the_stream_of_a_very_long_task_slows_nobody_down(server: LedgerServer) -> None:
     """All its events are read for each of them, again and again; on the serving loop others waited seconds for it."""
     task_id = await long_task(server.data)

@@ -1,5 +1,6 @@
 """The reading operations on a PostgreSQL store. Each sees one state of the database: one statement, or one snapshot."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,9 @@ from dragoman.stores.records import (
     event_from_row,
     folded,
 )
+
+LONG = 500
+"""Events that are read, and decoded, at once on the store's loop: a few milliseconds' worth."""
 
 PAGE_BYTES = 1024 * 1024
 """Stored bytes after which a page takes no further task."""
@@ -76,7 +80,7 @@ class Folding(Struct):
     context_id: str
     metadata: bytes | None
     deadline: int
-    rows: Sequence[Any]
+    rows: list[Any]
 
     def fold(self) -> TaskFold:
         """Return the fold."""
@@ -84,21 +88,45 @@ class Folding(Struct):
         return folded(self.task_id, self.context_id, found, metadata=self.metadata, deadline=self.deadline)
 
 
-async def read(db: Database, scope: Scope, task_id: str, hidden: bool, until: int | None) -> Folding:
-    """Read what `TaskStore.read` folds."""
+async def read(
+    db: Database,
+    scope: Scope,
+    task_id: str,
+    hidden: bool,
+    until: int | None,
+    *,
+    after: int = 0,
+    limit: int | None = None,
+) -> Folding:
+    """Read what `TaskStore.read` folds: what comes after an event, and of that not more than the limit."""
     bound = "" if until is None else f" AND e.seq <= {int(until)}"
     rows = await db.fetch(
-        f"SELECT t.context_id, t.visible, t.metadata, t.deadline_at - t.parked_ms, {_EVENTS}{bound}"
-        f" WHERE t.id = $4 AND t.scope_id = {_SCOPE} ORDER BY e.seq",
+        f"SELECT t.context_id, t.visible, t.metadata, t.deadline_at - t.parked_ms, {_EVENTS}{bound} AND e.seq > $5"
+        f" WHERE t.id = $4 AND t.scope_id = {_SCOPE} ORDER BY e.seq LIMIT $6",
         scope.tenant,
         scope.principal,
         scope.agent,
         plain(task_id),
+        after,
+        limit,
     )
     if not rows or not (rows[0][1] or hidden):
         raise TaskNotFound(task_id)
     context_id, _, metadata, deadline = rows[0][:4]
-    return Folding(task_id, context_id.decode(), metadata, deadline, [row[4:] for row in rows])
+    found = [row[4:] for row in rows if row[4] is not None]
+    return Folding(task_id, context_id.decode(), metadata, deadline, found)
+
+
+async def read_long(db: Database, scope: Scope, task_id: str, hidden: bool, until: int | None) -> TaskFold:
+    """Read and fold a task of many events, page by page; to be called in one snapshot.
+
+    The store's loop takes in a whole answer at once: as long as that takes, nobody else's is taken in.
+    """
+    found = page = await read(db, scope, task_id, hidden, until, limit=LONG)
+    while len(page.rows) == LONG:
+        page = await read(db, scope, task_id, hidden, until, after=page.rows[-1][0], limit=LONG)
+        found.rows += page.rows
+    return await asyncio.to_thread(found.fold)
 
 
 async def scope_of(db: Database, task_id: str) -> Scope | None:
@@ -110,14 +138,29 @@ async def scope_of(db: Database, task_id: str) -> Scope | None:
     return None if row is None else scope_from(row)
 
 
-async def events(db: Database, task_id: str, after: int) -> tuple[str, list[Any]]:
-    """Read the context of a task, and the rows of what `TaskStore.events` returns."""
+async def events(
+    db: Database, task_id: str, after: int, *, limit: int | None = None
+) -> tuple[str, list[Any]]:
+    """Read the context of a task, and the rows of what `TaskStore.events` returns, not more than the limit."""
     rows = await db.fetch(
-        f"SELECT t.context_id, {_EVENTS} AND e.seq > $2 WHERE t.id = $1 ORDER BY e.seq", plain(task_id), after
+        f"SELECT t.context_id, {_EVENTS} AND e.seq > $2 WHERE t.id = $1 ORDER BY e.seq LIMIT $3",
+        plain(task_id),
+        after,
+        limit,
     )
     if not rows:
         raise TaskNotFound(task_id)
     return rows[0][0].decode(), [row[1:] for row in rows if row[1] is not None]
+
+
+async def events_long(db: Database, task_id: str, after: int) -> tuple[TaskEvent, ...]:
+    """Read and decode many events, page by page, as `read_long` does."""
+    context_id, rows = await events(db, task_id, after, limit=LONG)
+    page = rows
+    while len(page) == LONG:
+        _, page = await events(db, task_id, page[-1][0], limit=LONG)
+        rows += page
+    return await asyncio.to_thread(events_of, task_id, context_id, rows)
 
 
 def events_of(task_id: str, context_id: str, rows: Sequence[Any]) -> tuple[TaskEvent, ...]:

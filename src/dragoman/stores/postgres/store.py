@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from dragoman.gateway.audit import AuditEntry
@@ -56,14 +55,11 @@ from dragoman.stores.postgres.connection import (
     Database,
     cause_of,
     check_sessions,
-    is_clash,
-    is_lost,
-    one_session,
-    open_pool,
     unavailable,
 )
 from dragoman.stores.postgres.loop import StoreLoop
 from dragoman.stores.postgres.migrating import admit, migrations, unreachable
+from dragoman.stores.postgres.reader import Readers
 from dragoman.stores.postgres.remote_store import PostgresRemotes
 from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, ORPHANS, RUNS, Replica
 from dragoman.stores.postgres.tenants import in_thread, with_book
@@ -71,21 +67,12 @@ from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import Writer
 from dragoman.stores.target import Target
 
-READERS = 8
-"""Connections that read, at most."""
-
-ACQUIRE_SECONDS = 5.0
-"""How long a read waits for a connection."""
-
 CHECK_SECONDS = 2.0
 """How long a check waits for an answer: whoever asks whether a server is ready does not wait long."""
 
 FOLD_SECONDS = 5.0
 TELL_SECONDS = 30.0
 """Seconds between two log lines about the same trouble."""
-
-LONG = 500
-"""Events that are decoded on the store's loop: a few milliseconds' worth."""
 
 _LOG = logging.getLogger("dragoman.store")
 
@@ -140,9 +127,9 @@ class PostgresStore(PostgresRemotes):
         self._on_offered = on_offered or (lambda: None)
         self._trouble = ""
         self._told_at = 0.0
-        self._pool: Any = None
         self._folding: asyncio.Task[None] | None = None
         self._loop = StoreLoop()
+        self._readers = Readers(target)
         self._replica = Replica(
             target,
             self._lease_ms,
@@ -150,7 +137,7 @@ class PostgresStore(PostgresRemotes):
             heard=self._hear,
             missed=lambda: self._serve(on_missed),
             orphaned=lambda: self._serve(self._on_orphaned),
-            reconnected=self._renew_readers,
+            reconnected=self._readers.renew,
         )
         self._writer = Writer(
             self._loop.loop,
@@ -169,9 +156,9 @@ class PostgresStore(PostgresRemotes):
 
     async def _open(self) -> None:
         try:
-            self._pool = await open_pool(self._target, READERS)
+            await self._readers.open()
             if not self._target.by_transaction:
-                async with self._pool.acquire() as connection, self._pool.acquire() as other:
+                async with self._readers.acquire() as connection, self._readers.acquire() as other:
                     await check_sessions([connection, other])
             await self._replica.join(lambda connection: admit(connection, self._target))
             await self._writer.open()
@@ -190,17 +177,13 @@ class PostgresStore(PostgresRemotes):
             await asyncio.wait([self._folding])
         await self._writer.close()
         await self._replica.leave()
-        if self._pool is not None:
-            with suppress(*FAILURES):
-                async with asyncio.timeout(1):
-                    await self._pool.close()
-            self._pool.terminate()
+        await self._readers.close()
 
     async def _fold(self) -> None:
         while True:
             await asyncio.sleep(FOLD_SECONDS)
             try:
-                async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                async with self._readers.acquire() as connection:
                     await folding.fold(connection)
             except FAILURES as error:
                 self._note(error)
@@ -359,13 +342,19 @@ class PostgresStore(PostgresRemotes):
         self, scope: Scope, task_id: str, *, hidden: bool = False, until: int | None = None
     ) -> TaskFold:
         """See `TaskStore.read`."""
-        found = await self._read(lambda db: queries.read(db, scope, task_id, hidden, until))
-        return await _decoded(found.rows, found.fold)
+        found = await self._read(
+            lambda db: queries.read(db, scope, task_id, hidden, until, limit=queries.LONG)
+        )
+        if len(found.rows) < queries.LONG:
+            return found.fold()
+        return await self._read_long(lambda db: queries.read_long(db, scope, task_id, hidden, until))
 
     async def events(self, task_id: str, after: int) -> tuple[TaskEvent, ...]:
         """See `TaskStore.events`."""
-        context_id, rows = await self._read(lambda db: queries.events(db, task_id, after))
-        return await _decoded(rows, lambda: queries.events_of(task_id, context_id, rows))
+        context_id, rows = await self._read(lambda db: queries.events(db, task_id, after, limit=queries.LONG))
+        if len(rows) < queries.LONG:
+            return queries.events_of(task_id, context_id, rows)
+        return await self._read_long(lambda db: queries.events_long(db, task_id, after))
 
     async def committed(self, spans: Spans) -> Sequence[TaskEvent]:
         """See `Shared.committed`."""
@@ -502,7 +491,7 @@ class PostgresStore(PostgresRemotes):
         """See `TenantStore.administer`."""
 
         async def run() -> T:
-            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection, connection.transaction():
+            async with self._readers.acquire() as connection, connection.transaction():
                 result = await with_book(connection, work)
                 told = f"{self._replica.number} {IDENTITIES}"
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, told)
@@ -518,35 +507,12 @@ class PostgresStore(PostgresRemotes):
     async def _read(
         self, query: Callable[[Database], Coroutine[Any, Any, T]], *, snapshot: bool = False
     ) -> T:
-        async def run() -> T:
-            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
-                try:
-                    if not snapshot:
-                        async with one_session(connection, self._target):
-                            return await query(connection)
-                    async with connection.transaction(isolation="repeatable_read", readonly=True):
-                        return await query(connection)
-                except FAILURES as error:
-                    if is_lost(error):
-                        # Giving it back would wait for the answer that does not come.
-                        connection.terminate()
-                    raise
+        return await self._loop.call(
+            lambda: self._answered(lambda: self._readers.read(query, snapshot=snapshot))
+        )
 
-        async def patient() -> T:
-            try:
-                return await run()
-            except FAILURES as error:
-                # The database may have been started again since this connection was last used, or have a change of the
-                # schema go first.
-                if not is_clash(error) and (not is_lost(error) or isinstance(error, TimeoutError)):
-                    raise
-            return await run()
-
-        return await self._loop.call(lambda: self._answered(patient))
-
-    async def _renew_readers(self) -> None:
-        """Read on new connections only: those that there are may lead to where the database was before."""
-        await self._pool.expire_connections()
+    async def _read_long(self, query: Callable[[Database], Coroutine[Any, Any, T]]) -> T:
+        return await self._loop.call(lambda: self._answered(lambda: self._readers.read_long(query)))
 
     async def _answered(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
@@ -595,8 +561,3 @@ def _span(text: str) -> tuple[str, tuple[int, int]]:
     task_id, _, numbers = text.rpartition(":")
     first, _, last = numbers.partition("-")
     return task_id, (int(first), int(last))
-
-
-async def _decoded(rows: Sequence[object], decode: Callable[[], T]) -> T:
-    """Decode rows here, or in a thread if they are so many that others on this loop would wait for it."""
-    return decode() if len(rows) <= LONG else await asyncio.to_thread(decode)
