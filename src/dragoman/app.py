@@ -17,6 +17,7 @@ from dragoman.bindings.asgi import AsgiApp
 from dragoman.bindings.cors import CrossOrigin
 from dragoman.bindings.describing import Descriptions
 from dragoman.bindings.directory import Directory, ServedAgent
+from dragoman.bindings.edge import Edge
 from dragoman.bindings.fixed import FixedEndpoints
 from dragoman.bindings.hosted import HostedSurface
 from dragoman.bindings.hosts import KnownHosts
@@ -212,7 +213,7 @@ class Service:
             KnownHosts(_hosts(config.server)),
             delegation_surfaces(self._calling, gate, directory.newest),
         )
-        self.asgi = _asgi(config, pipeline)
+        self.asgi = AsgiApp(_edge(config, pipeline))
 
         was_open = gate.is_open
 
@@ -283,7 +284,7 @@ class Service:
 
     def leave(self) -> None:
         """Be ready no more, though every request is answered: others are to be called instead."""
-        self.asgi.leave()
+        self.asgi.edge.leave()
 
     def hurry(self) -> None:
         """Wait for handlers no longer; they are entered again at the next start."""
@@ -304,9 +305,9 @@ class Service:
 
         await self._engine.stop_serving(left())
         # What is waited for may run elsewhere; whoever waits longer is told how it stands.
-        if not await self.asgi.answered(left()):
+        if not await self.asgi.edge.answered(left()):
             self._hub.end_waits()
-            await self.asgi.answered(ANSWER_SECONDS)
+            await self.asgi.edge.answered(ANSWER_SECONDS)
         if self._elsewhere is not None:
             self._elsewhere.close()
         # After the handlers, which may delegate to their end.
@@ -379,7 +380,7 @@ class Service:
             self._keeper.look_again()
 
     async def _unready(self) -> Sequence[str]:
-        if self.asgi.is_leaving:
+        if self.asgi.edge.is_leaving:
             return ["The server is stopping"]
         try:
             await self._store.check()
@@ -405,15 +406,15 @@ class Service:
             yield "dragoman_runs_running", "Runs being executed", {**labels}, running
             yield "dragoman_runs_waiting", "Runs waiting for room", {**labels}, waiting
         yield "dragoman_observers", "Waits and streams that follow a task", {}, self._hub.count()
-        yield "dragoman_streams", "Open streams", {}, self.asgi.open_streams()
+        yield "dragoman_streams", "Open streams", {}, self.asgi.edge.open_streams()
         if self._webhooks is not None:
             words = "Push notification configurations that may have something to tell"
             yield "dragoman_webhooks_open", words, {}, self._webhooks.count()
 
 
-def _asgi(config: Config, pipeline: Pipeline) -> AsgiApp:
+def _edge(config: Config, pipeline: Pipeline) -> Edge:
     origins = config.server.cors_origins
-    return AsgiApp(
+    return Edge(
         CrossOrigin(pipeline, origins) if origins else pipeline,
         body_limit=config.limits.body,
         base_path=config.server.base_path,

@@ -16,7 +16,7 @@ import uvicorn
 
 from dragoman.agents import Agent
 from dragoman.app import Service, check_listen, check_tenants
-from dragoman.bindings.guarded import GuardedProtocol
+from dragoman.bindings.connection import HttpConnection
 from dragoman.callers import exposed_tokens
 from dragoman.config import Config, host_and_port
 from dragoman.conformance import Conformance, conformance_agents
@@ -214,10 +214,8 @@ class _Uvicorn(uvicorn.Server):
         loop.call_soon(self.shut.set)
         await super().shutdown(sockets)
 
-    def _protocol(self) -> GuardedProtocol:
-        return GuardedProtocol(
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
+    def _protocol(self) -> HttpConnection:
+        return HttpConnection(self.config, self.server_state, self.lifespan.state)
 
 
 def _not_accepted(listener: socket.socket) -> Iterator[socket.socket]:
@@ -254,7 +252,7 @@ async def _run(
     server = _Uvicorn(
         uvicorn.Config(
             service.asgi,
-            http=GuardedProtocol,
+            http=HttpConnection,
             loop="uvloop",
             lifespan="off",
             ws="none",
@@ -279,7 +277,7 @@ async def _run(
     if running and sys.stderr.isatty():
         print(f"stopping once {running} running handlers have ended; again to stop now", file=sys.stderr)
     server.should_exit = True
-    service.asgi.end_streams()
+    service.asgi.edge.end_streams()
     shut = asyncio.create_task(server.shut.wait())
     await asyncio.wait([shut, serving], return_when=asyncio.FIRST_COMPLETED)
     shut.cancel()

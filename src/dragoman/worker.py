@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dragoman.agents import Agent
 from dragoman.bindings.asgi import AsgiApp
+from dragoman.bindings.edge import Edge
 from dragoman.bindings.health import Health, HealthSurface
 from dragoman.callers import declared, gate_of, verifier_of
 from dragoman.config import Config
@@ -74,9 +75,8 @@ class Worker:
         self._elsewhere = Elsewhere(
             self._store, Hub(), runs_here=self._engine.knows, stopped=self._engine.look_again
         )
-        self.asgi = AsgiApp(
-            HealthSurface(Health(Metrics((), self._gauges), self._unready)), body_limit=config.limits.body
-        )
+        health = HealthSurface(Health(Metrics((), self._gauges), self._unready))
+        self.asgi = AsgiApp(Edge(health, body_limit=config.limits.body))
 
     async def start(self) -> None:
         """Start the agents, take up what others left, and begin to take runs.
@@ -95,7 +95,7 @@ class Worker:
 
     def leave(self) -> None:
         """Be ready no more."""
-        self.asgi.leave()
+        self.asgi.edge.leave()
 
     def hurry(self) -> None:
         """Wait for handlers no longer; other workers enter them again."""
@@ -138,7 +138,7 @@ class Worker:
         self._engine.offered()
 
     async def _unready(self) -> Sequence[str]:
-        if self.asgi.is_leaving:
+        if self.asgi.edge.is_leaving:
             return ["The worker is stopping"]
         try:
             await self._store.check()

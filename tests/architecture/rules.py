@@ -25,6 +25,7 @@ BANNED_WORDS = frozenset(
 
 CATCH_ALL: Mapping[str, str] = {
     "src/dragoman/bindings/pipeline.py": "the one place that turns any error into a reply in the negotiated form",
+    "src/dragoman/bindings/turn.py": "a fault of the edge itself is logged and answered: nothing above catches it",
     "src/dragoman/gateway/execute.py": "an author's handler may raise anything, and that ends its run as FAILED",
     "src/dragoman/gateway/purge.py": "the next round of purging must come, whatever became of one",
     "src/dragoman/agents/threads.py": "what a handler raised in its thread is raised again where it is awaited",

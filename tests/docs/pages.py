@@ -12,8 +12,8 @@ from dragoman import config
 from dragoman.agents import child
 from dragoman.agents.agent import Agent
 from dragoman.agents.run import MAX_DETAILS
+from dragoman.bindings.connection import HEAD_SECONDS, MAX_HEAD
 from dragoman.bindings.cors import PREFLIGHT_SECONDS
-from dragoman.bindings.guarded import HEAD_SECONDS, MAX_HEAD
 from dragoman.bindings.hosted import BODY_LIMIT as HOSTED_BODY
 from dragoman.callers import FAILURES_PER_SECOND
 from dragoman.cards.serve import MAX_AGE

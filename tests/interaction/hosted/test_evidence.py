@@ -17,7 +17,6 @@ import pytest
 import uvicorn
 
 from dragoman.app import Service
-from dragoman.bindings.guarded import GuardedProtocol
 from dragoman.config import read_config
 from dragoman.identity import Registry
 from dragoman.roster import load_agents
@@ -56,7 +55,7 @@ class Inside:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.call_soon_threadsafe(self._service.asgi.end_streams)
+        self._loop.call_soon_threadsafe(self._service.asgi.edge.end_streams)
         self._server.should_exit = True
         self._thread.join(20)
         for name in TOKENS:
@@ -81,9 +80,7 @@ class Inside:
         )
         await self._service.start()
         self._server = uvicorn.Server(
-            uvicorn.Config(
-                self._service.asgi, http=GuardedProtocol, lifespan="off", ws="none", log_config=None
-            )
+            uvicorn.Config(self._service.asgi, lifespan="off", ws="none", log_config=None)
         )
         serving = asyncio.create_task(self._server.serve([self._socket]))
         self._ready.set()
