@@ -37,7 +37,10 @@ _CHUNKLESS = ("1.0", "0.9")
 
 
 class HttpConnection(asyncio.Protocol):
-    """For `uvicorn.Config(app, http=...)`, where `app` is an `AsgiApp`."""
+    """For `uvicorn.Config(app, http=...)`, where `app` is an `AsgiApp`.
+
+    Of what else can be configured there, `timeout_keep_alive` counts, and what is about sockets, TLS and the date.
+    """
 
     __slots__ = (
         "_address",
@@ -243,6 +246,7 @@ class HttpConnection(asyncio.Protocol):
         head = [b"%b %b HTTP/%b\r\n" % (method, self._target, parser.get_http_version().encode())]
         head += [b"%b: %b\r\n" % pair for pair in self._pairs if pair[0] != b"upgrade"]
         self._parser = httptools.HttpRequestParser(self)
+        self._pairs = []
         self._size = 0
         self.data_received(b"%b\r\n%b" % (b"".join(head), rest))
 
@@ -260,14 +264,15 @@ class HttpConnection(asyncio.Protocol):
             self._turn = None
             if self._refusal:
                 self._say_last()
-            else:
-                self._expect(HEAD_SECONDS if self._in_head else self._keep_alive)
+                return
+            self._expect(HEAD_SECONDS if self._in_head else self._keep_alive)
         if len(self._waiting) < MAX_WAITING:
             self._wire.go_on_reading()
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer what is no request, after the requests before it, and read nothing more."""
-        _LOG.warning("what a caller sent was refused with %d and its connection closed", status)
+        if status == 400:  # the others are what any caller that is slow or gone looks like
+            _LOG.warning("what came over a connection is no HTTP request; it is answered with 400 and closed")
         self._deaf = True
         self._refusal = refusal(status, text, self._wire.headers)
         turn = self._taken if self._in_body else None

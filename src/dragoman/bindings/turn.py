@@ -201,7 +201,7 @@ class Turn:
             await self.answer(_FAILURE)
 
     async def _gather(self, most: int) -> None:
-        if self._expects:
+        if self._expects and not self.gone:
             self._expects = False
             self._wire.write(CONTINUE)
         self._most = most

@@ -190,7 +190,7 @@ def replies_in(data: bytes, cuts: list[int]) -> bytes:
 
 OFFERS = {
     "upgrade": post(b"hello", b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n"),
-    "UPGRADE": post(b"hello", b"CONNECTION: UPGRADE\r\nUPGRADE: websocket\r\n"),
+    "UPGRADE": post(b"hello", b"X-Shown: once\r\nCONNECTION: UPGRADE\r\nUPGRADE: websocket\r\n"),
     "of a stream": get(b"/stream", b"Upgrade: h2c\r\nConnection: Upgrade\r\n"),
 }  # fmt: skip
 CUT = {**GOOD, **BAD, **OFFERS}
