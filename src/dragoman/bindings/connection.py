@@ -15,9 +15,10 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from dragoman.bindings.asgi import AsgiApp
+from dragoman.bindings.deadline import Deadline
 from dragoman.bindings.edge import Edge
 from dragoman.bindings.exchange import RawRequest
-from dragoman.bindings.framing import Header, refusal
+from dragoman.bindings.framing import Header, place_of, refusal
 from dragoman.bindings.turn import Turn
 from dragoman.bindings.wire import Wire
 from dragoman.protocol.headers import Headers
@@ -44,8 +45,8 @@ class HttpConnection(asyncio.Protocol):
 
     __slots__ = (
         "_address",
+        "_deadline",
         "_deaf",
-        "_due",
         "_edge",
         "_head_due",
         "_in_body",
@@ -59,7 +60,6 @@ class HttpConnection(asyncio.Protocol):
         "_state",
         "_taken",
         "_target",
-        "_timer",
         "_turn",
         "_waiting",
         "_wire",
@@ -72,11 +72,7 @@ class HttpConnection(asyncio.Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """See `uvicorn.Server.startup`, which makes one for each connection.
-
-        Raises:
-            TypeError: the configuration is for another application.
-        """
+        """Prepare for a connection, as uvicorn does for each. A configuration with another app is a TypeError."""
         if not isinstance(config.app, AsgiApp):
             raise TypeError(f"{type(self).__name__} serves an AsgiApp, not {type(config.app).__name__}")
         self._edge: Edge = config.app.edge
@@ -96,11 +92,8 @@ class HttpConnection(asyncio.Protocol):
         # Nothing more is read as a request; what is to be said in the end, if anything.
         self._deaf = False
         self._refusal = b""
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0
+        self._deadline = Deadline(self._loop, self._on_due)
         self._head_due = True
-
-    # ------------------------------------------------------------------------------------------- what the loop calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio has it
         """Take a connection; its first head is due."""
@@ -115,11 +108,11 @@ class HttpConnection(asyncio.Protocol):
         self._state.connections.discard(self)
         self._deaf = True
         self._parser = None  # it refers to this
-        if self._timer is not None:
-            self._timer.cancel()
+        self._deadline.end()
         self._waiting.clear()
         if self._turn is not None:
             self._turn.leave()
+        self._turn = self._taken = None
         self._wire.go_on_writing()
 
     def data_received(self, data: bytes) -> None:
@@ -156,8 +149,6 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._turn.keep_alive = False
 
-    # ----------------------------------------------------------------------------------------- what the parser calls
-
     def on_message_begin(self) -> None:
         """Begin with a head."""
         self._in_head = True
@@ -180,7 +171,7 @@ class HttpConnection(asyncio.Protocol):
         self._in_head = self._head_due = False
         self._size = 0
         headers, self._pairs = Headers(self._pairs), []
-        place = _place(self._target)
+        place = place_of(self._target)
         if place is None:
             self._refuse(400, _NO_REQUEST)
             return
@@ -221,8 +212,6 @@ class HttpConnection(asyncio.Protocol):
         if not self._taken.keep_alive:
             self._deaf = True
         self._taken = None
-
-    # ------------------------------------------------------------------------------------------------------ the rest
 
     def _is_too_large(self, data: bytes) -> bool:
         before = self._size - len(data)
@@ -298,36 +287,13 @@ class HttpConnection(asyncio.Protocol):
 
     def _expect(self, seconds: float) -> None:
         """Have the next request within so many seconds: its head, if one has begun or is the first, or anything."""
-        self._due = self._loop.time() + seconds
         self._head_due = self._head_due or self._in_head
-        if self._timer is None or self._timer.when() > self._due:
-            self._set_timer(self._due)
+        self._deadline.expect(seconds)
 
-    def _set_timer(self, due: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._on_time)
-
-    def _on_time(self) -> None:
-        """Look whether time is up. There is one timer and not one for each request: mostly it is set far too early."""
-        self._timer = None
+    def _on_due(self) -> None:
         if self._turn is not None:
-            return  # `_on_over` sets it again
-        if self._loop.time() < self._due:
-            self._set_timer(self._due)
-        elif self._head_due:
+            return  # when it is over there is another deadline
+        if self._head_due:
             self._refuse(408, "The request was not whole in time.")
         else:
             self._wire.close()
-
-
-def _place(target: bytes) -> tuple[bytes, bytes] | None:
-    """Return the path and the query of a request's target (RFC 9112 §3.2), or `None` if it has no path."""
-    if target.startswith(b"/") and b"#" not in target:
-        path, _, query = target.partition(b"?")
-        return path, query
-    try:
-        url = httptools.parse_url(target)
-    except httptools.HttpParserInvalidURLError:
-        return None
-    return None if url.path is None else (url.path, url.query or b"")

@@ -1,7 +1,9 @@
-"""How replies are written in HTTP/1.1 (RFC 9112): their heads, and the chunks of those that have no length."""
+"""What the parser leaves to us of HTTP/1.1 (RFC 9112): targets of requests, heads of replies, and chunks."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
+
+import httptools
 
 Header = tuple[bytes, bytes]
 
@@ -15,6 +17,18 @@ BODILESS = frozenset({204, 304})
 
 _STATUS_LINES = {one.value: b"HTTP/1.1 %d %b" % (one.value, one.phrase.encode()) for one in HTTPStatus}
 _CONTROLS = bytes(code for code in (*range(32), 127) if code != 9)
+
+
+def place_of(target: bytes) -> tuple[bytes, bytes] | None:
+    """Return the path and the query of a request's target (§3.2), or `None` if it has no path."""
+    if target.startswith(b"/") and b"#" not in target:
+        path, _, query = target.partition(b"?")
+        return path, query
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError:
+        return None
+    return None if url.path is None else (url.path, url.query or b"")
 
 
 def head(status: int, headers: Sequence[Header]) -> bytes:
