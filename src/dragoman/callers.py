@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from dragoman import __version__
-from dragoman.config import Config, Oidc, TokenRef
+from dragoman.config import Config, TokenRef
 from dragoman.gateway.tenants import Declared, Kind
 from dragoman.identity import Credential, Failures, Gate, Registry, Verifier, hash_token
 from dragoman.identity.tokens import SHORTEST
+from dragoman.issuers import Oidc
 from dragoman.model import Principal
 from dragoman.model.principal import rights_of
 from dragoman.tables import ConfigError, seconds

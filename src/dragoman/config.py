@@ -8,7 +8,6 @@ import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -17,11 +16,12 @@ from dragoman.cards.settings import SigningTable, flaw
 from dragoman.egress.settings import Outbound
 from dragoman.engines.settings import EngineTable, WorkerTable, check_engine
 from dragoman.engines.temporal.settings import TemporalTable
+from dragoman.issuers import Oidc, check_oidc
 from dragoman.model.allowance import LARGEST, Allowance, Bound
 from dragoman.model.principal import FEATURES, RESERVED, SCOPES, is_name
 from dragoman.outbound.settings import VaultTable, check_outgoing
 from dragoman.protocol.forwarded import networks_of
-from dragoman.protocol.hosts import is_host, is_loopback
+from dragoman.protocol.hosts import is_host
 from dragoman.remote.settings import RemoteTable
 from dragoman.stores.target import BY_SESSION, is_postgres, pooling_fault, url_fault
 from dragoman.tables import (
@@ -39,12 +39,6 @@ FOREVER = "never"
 
 SHORTEST_AGE = 60.0
 """Seconds that a finished task is kept at least: a caller must be able to read it, and to send its message again."""
-
-ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA")
-"""Signatures of JWTs that can be checked: none of them has a secret that the server shares with the issuer."""
-
-MOST_SKEW = 600.0
-"""Seconds that two clocks may differ."""
 
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+):(\d{1,5})")
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([1-9]\d{0,4}))?", re.ASCII)
@@ -96,27 +90,6 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     def allowance(self) -> Allowance:
         """What a tenant may use of which nothing else is said."""
         return Allowance(self.rate, self.running, self.stored)
-
-
-class Oidc(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[auth.oidc]`: an OpenID Connect issuer whose signed tokens (JWT) are credentials here.
-
-    `jwks_max_age`, `jwks_refetch` and `jwks_stale` bound how old its keys may be, how often they are fetched, and
-    for how long they still count if it cannot be reached.
-    """
-
-    issuer: str = ""
-    audience: str = ""
-    jwks_url: str = ""
-    tenant_claim: str = "tenant"
-    scope_claim: str = "scope"
-    principal_claim: str = "sub"
-    algorithms: tuple[str, ...] = ("ES256", "RS256", "EdDSA")
-    schemes: tuple[str, ...] = ("https",)
-    clock_skew: str = "60s"
-    jwks_max_age: str = "10m"
-    jwks_refetch: str = "10s"
-    jwks_stale: str = "1h"
 
 
 class Auth(Struct, frozen=True, forbid_unknown_fields=True):
@@ -411,17 +384,16 @@ def _check_values(config: Config, source: str) -> None:
         _check_limits(config.limits)
         config.retention.ages()
         config.retention.audit_age()
-        if fault := url_fault(config.store.url):
-            raise ConfigError(f"store.url {fault}")
-        if fault := pooling_fault(config.store.pooling):
-            raise ConfigError(f"store.pooling {fault}")
-        wrong = flaw(config.signing.alg, seconds(config.signing.overlap, "signing.overlap"))
-        if wrong:
+        store, signing = config.store, config.signing
+        for key, fault in (("url", url_fault(store.url)), ("pooling", pooling_fault(store.pooling))):
+            if fault:
+                raise ConfigError(f"store.{key} {fault}")
+        if wrong := flaw(signing.alg, seconds(signing.overlap, "signing.overlap")):
             raise ConfigError(f"signing.{wrong}")
         _check_hosted(config.hosted)
         _check_outbound(config.outbound, config.vault)
         if config.auth.oidc is not None:
-            _check_oidc(config.auth.oidc)
+            check_oidc(config.auth.oidc)
         for agent_id, table in config.agents.items():
             _check_agent(agent_id, table, config)
         for name, tenant in config.tenants.items():
@@ -515,51 +487,6 @@ def _check_agent(agent_id: str, table: AgentTable, config: Config) -> None:
         raise ConfigError(f"agents.{agent_id}.tenant: {table.tenant!r} is no name for a tenant")
     if table.workspace and not table.tenant:
         raise ConfigError(f"agents.{agent_id}.workspace: a workspace is a tenant's; write tenant as well")
-
-
-def _check_oidc(oidc: Oidc) -> None:
-    for key in ("issuer", "audience", "tenant_claim", "scope_claim", "principal_claim"):
-        if not getattr(oidc, key):
-            raise ConfigError(f"auth.oidc.{key} is missing")
-    for scheme in oidc.schemes:
-        if scheme not in ("https", "http"):
-            raise ConfigError(f'auth.oidc.schemes: "{scheme}" is none; there are "https" and "http"')
-    _check_url("issuer", oidc.issuer, oidc.schemes)
-    if "?" in oidc.issuer:
-        raise ConfigError("auth.oidc.issuer has no query (OpenID Connect Core 1.0 §2)")
-    if oidc.jwks_url:
-        _check_url("jwks_url", oidc.jwks_url, oidc.schemes)
-    for name in oidc.algorithms:
-        if name not in ALGORITHMS:
-            raise ConfigError(
-                f'auth.oidc.algorithms: "{name}" is not among {", ".join(ALGORITHMS)}: signatures that anybody '
-                "can check and only the issuer can make"
-            )
-    if not oidc.algorithms:
-        raise ConfigError(f"auth.oidc.algorithms is empty; name some of {', '.join(ALGORITHMS)}")
-    if seconds(oidc.clock_skew, "auth.oidc.clock_skew") > MOST_SKEW:
-        raise ConfigError(f"auth.oidc.clock_skew must be {MOST_SKEW:g}s at most")
-    seconds(oidc.jwks_stale, "auth.oidc.jwks_stale")
-    for key in ("jwks_max_age", "jwks_refetch"):
-        if seconds(getattr(oidc, key), f"auth.oidc.{key}") <= 0:
-            raise ConfigError(f'auth.oidc.{key} must be longer than "0s"')
-
-
-def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:
-    """Refuse what is no URL of an issuer: by https, or by another scheme that is allowed, or on this machine."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        host, port = "", None
-    good = host and port != 0 and re.fullmatch(r"[!-~]+", url) and not {"@", "#", "\\"} & set(url)
-    if not good or parts.scheme not in ("https", "http"):
-        raise ConfigError(f'auth.oidc.{key} = "{url}" must be a URL such as https://login.example.com')
-    if parts.scheme == "http" and "http" not in schemes and not is_loopback(host):
-        raise ConfigError(
-            f'auth.oidc.{key} = "{url}": anybody on the way could exchange what comes by http; use https, or allow '
-            'it with schemes = ["https", "http"]'
-        )
 
 
 def _check_tenant(name: str, tenant: TenantTable) -> None:

@@ -25,6 +25,7 @@ ROOMS = [
     "engines",
     "executing",
     "gateway",
+    "issuers",
     "mirroring",
     "model",
     "outbound",

@@ -26,7 +26,7 @@ from dragoman.model.errors import (
 )
 from dragoman.model.ids import new_id
 from dragoman.model.payload import pack
-from dragoman.stores.postgres import PostgresStore, connection, folding, reader, upgrade
+from dragoman.stores.postgres import PostgresStore, connection, folding, reader
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import MAX_BATCH
 from dragoman.stores.target import Target
@@ -47,7 +47,7 @@ from tests.contract.samples import (
     recorded,
     status,
 )
-from tests.harness.postgres import PostgresServer, rows
+from tests.harness.postgres import rows
 
 GOOD = 30
 NUL = "before\0after"
@@ -581,32 +581,6 @@ async def test_a_read_that_gets_no_connection_is_told_so_in_time(
     gate.set()
     assert await asyncio.gather(*busy) == [True] * 8
     assert await store.scopes() == ()
-
-
-async def test_a_database_that_is_gone_is_unavailable_and_is_used_again_when_it_is_back() -> None:
-    server = PostgresServer("fsync=off")
-    target = Target(server.url())
-    await asyncio.to_thread(upgrade, target)
-    store = PostgresStore(target, lease=15.0)
-    try:
-        lease = await begun(store)
-        for how in (server.kill, server.stop):
-            await asyncio.to_thread(how)
-            for call in (begun(store), store.read(ALICE, lease.task_id), store.check(), store.kept(0)):
-                with pytest.raises(Unavailable):
-                    await call
-            await asyncio.to_thread(server.start)
-            assert (await store.read(ALICE, lease.task_id)).seq == 1
-            await store.check()
-            assert (await begun(store)).epoch == 1
-            assert await store.lost() == ()
-        async with asyncio.timeout(10):
-            while not store._replica._locked:
-                await asyncio.sleep(0.02)
-        assert len(rows(server.url(), "SELECT 1 FROM replica")) == 1
-    finally:
-        await asyncio.to_thread(store.close)
-        server.remove()
 
 
 async def test_a_closed_store_has_written_what_was_waiting(home: PostgresHome) -> None:

@@ -200,3 +200,29 @@ async def lost(store: PostgresStore) -> tuple[LostRun, ...]:
         while not (found := await store.lost()):
             await asyncio.sleep(0.05)
     return found
+
+
+async def test_a_database_that_is_gone_is_unavailable_and_is_used_again_when_it_is_back() -> None:
+    server = PostgresServer("fsync=off")
+    target = Target(server.url())
+    await asyncio.to_thread(upgrade, target)
+    store = PostgresStore(target, lease=15.0)
+    try:
+        lease = await begun(store)
+        for how in (server.kill, server.stop):
+            await asyncio.to_thread(how)
+            for call in (begun(store), store.read(ALICE, lease.task_id), store.check(), store.kept(0)):
+                with pytest.raises(Unavailable):
+                    await call
+            await asyncio.to_thread(server.start)
+            assert (await store.read(ALICE, lease.task_id)).seq == 1
+            await store.check()
+            assert (await begun(store)).epoch == 1
+            assert await store.lost() == ()
+        async with asyncio.timeout(10):
+            while not store._replica._locked:
+                await asyncio.sleep(0.02)
+        assert len(rows(server.url(), "SELECT 1 FROM replica")) == 1
+    finally:
+        await asyncio.to_thread(store.close)
+        server.remove()

@@ -16,12 +16,12 @@ from dragoman.config import (
     TenantTable,
     TokenRef,
     host_and_port,
-    is_loopback,
     read_config,
 )
 from dragoman.egress.settings import policy_of
 from dragoman.engines.settings import EngineTable
 from dragoman.model.allowance import Allowance, Bound
+from dragoman.protocol.hosts import is_loopback
 from dragoman.tables import ConfigError, seconds
 
 DAY = 86_400

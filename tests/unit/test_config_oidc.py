@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.app import check_listen
-from dragoman.config import Auth, Config, Oidc, read_config
+from dragoman.config import Auth, Config, read_config
+from dragoman.issuers import Oidc
 from dragoman.tables import ConfigError
 
 GOOD: Mapping[str, Any] = {"issuer": "https://login.example.com/realms/a", "audience": "dragoman"}

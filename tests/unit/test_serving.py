@@ -3,21 +3,24 @@
 import asyncio
 import contextlib
 import socket
-from typing import Any
 
 import uvicorn
 
 from dragoman import serving
-from dragoman.bindings.guarded import GuardedProtocol
+from dragoman.bindings.asgi import AsgiApp
+from dragoman.bindings.connection import HttpConnection
+from dragoman.bindings.edge import Edge
+from dragoman.bindings.exchange import RawRequest, Reply
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
-async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Say yes."""
-    headers = [(b"content-length", b"3")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": b"yes"})
+class Yes:
+    """Says yes to everything."""
+
+    async def handle(self, request: RawRequest) -> Reply:
+        """See `Handler`."""
+        return Reply(200, [], b"yes")
 
 
 def test_connections_that_nobody_accepted_and_requests_that_nobody_read_are_answered_when_it_stops() -> None:
@@ -27,7 +30,9 @@ def test_connections_that_nobody_accepted_and_requests_that_nobody_read_are_answ
 async def _stopped() -> None:
     started = asyncio.Event()
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(answer, http=GuardedProtocol, lifespan="off", log_config=None)
+    config = uvicorn.Config(
+        AsgiApp(Edge(Yes(), body_limit=1024)), http=HttpConnection, lifespan="off", log_config=None
+    )
     server = serving._Uvicorn(config, started.set)
     serve = asyncio.create_task(server.serve([listener]))
     await started.wait()
