@@ -26,7 +26,7 @@ from dragoman.model.errors import (
 )
 from dragoman.model.ids import new_id
 from dragoman.model.payload import pack
-from dragoman.stores.postgres import PostgresStore, connection, folding, reader
+from dragoman.stores.postgres import PostgresStore, connection, folding, reader, replicas
 from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.postgres.writer import MAX_BATCH
 from dragoman.stores.target import Target
@@ -548,6 +548,22 @@ async def test_a_change_of_tenants_is_told_to_the_other(home: PostgresHome, stor
         assert kept.tenants == ["acme"]
     finally:
         await asyncio.to_thread(listening.close)
+
+
+async def test_a_server_that_comes_is_told_from_then_on_without_a_heartbeat_of_others(
+    home: PostgresHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "BEAT_SECONDS", 3600.0)
+    first = PostgresStore(Target(home.url), lease=36_000)
+    assert not first._replica.has_peers
+    second = PostgresStore(Target(home.url), lease=36_000)
+    try:
+        async with asyncio.timeout(5):
+            while not first._replica.has_peers:
+                await asyncio.sleep(0.01)
+    finally:
+        second.close()
+        first.close()
 
 
 async def test_a_row_that_somebody_holds_delays_its_own_writers_alone(

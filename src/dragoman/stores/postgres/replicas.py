@@ -37,9 +37,10 @@ TELL_SECONDS = 30.0
 CHANNEL = "dragoman"
 """Where servers tell each other what they have committed: their number, one of these letters, and what it is about."""
 
-EVENTS, HOOKS, IDENTITIES, RUNS, ORPHANS = "t", "h", "i", "r", "o"
+EVENTS, HOOKS, IDENTITIES, RUNS, ORPHANS, JOINED = "t", "h", "i", "r", "o", "j"
 """`t TASK:FIRST-LAST …`: events; `h TASK …`: webhooks of tasks, which others tell of; `i`: what is kept of tenants;
-`r`: runs are there for whoever executes some; `o`: a server has left, and what it ran is anybody's."""
+`r`: runs are there for whoever executes some; `o`: a server has left, and what it ran is anybody's; `j`: one has come,
+and wants to be told from now on."""
 
 OPERATOR = 0
 """The number of a command beside the servers."""
@@ -111,7 +112,7 @@ class Replica:
 
     Attributes:
         number: its number in the store.
-        has_peers: whether there were others at the last heartbeat.
+        has_peers: whether there were others at the last heartbeat, or have come since.
     """
 
     def __init__(
@@ -165,6 +166,7 @@ class Replica:
             await admit(connection)
             self.number = await connection.fetchval(_JOIN, 0, self._lease_ms, self._process, self._schema)
         await self._listen()
+        await self._connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {JOINED}")
         await self._beat()
         self._task = asyncio.create_task(self._live())
 
@@ -242,6 +244,7 @@ class Replica:
     def _take(self, connection: object, process: int, channel: str, payload: object) -> None:
         number, _, told = str(payload).partition(" ")
         if number != str(self.number):
+            self.has_peers = self.has_peers or number != str(OPERATOR)
             self._heard(told)
 
     async def _beat(self) -> None:
