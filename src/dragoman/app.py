@@ -168,7 +168,7 @@ class Service:
             self._engine,
             self._hub,
             heartbeat=seconds(config.server.heartbeat, "server.heartbeat"),
-            watchers=_watchers(config),
+            watchers=_watchers(config, shared),
             hooks=sending.configurer if sending is not None else None,
         )
         directory = Directory(served(), versions, default_agent(config, agents))
@@ -423,10 +423,11 @@ def _edge(config: Config, pipeline: Pipeline) -> Edge:
     )
 
 
-def _watchers(config: Config) -> Watchers:
+def _watchers(config: Config, shared: SharedStore | None) -> Watchers:
     bounds = config.hosted.observers
     return Watchers(
-        ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal)
+        ObserverBounds(everybody=bounds.everybody, tenant=bounds.tenant, principal=bounds.principal),
+        None if shared is None else shared.places,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from dragoman.gateway.observe import Hub
+from dragoman.gateway.watching import SharedPlaces
 from dragoman.model import TaskEvent
 from dragoman.model.errors import Unavailable
 
@@ -29,7 +30,16 @@ Spans = Mapping[str, tuple[int, int]]
 
 
 class Shared(Protocol):
-    """A store that other servers write to as well."""
+    """A store that other servers write to as well.
+
+    Attributes:
+        places: places that its servers have together.
+    """
+
+    @property
+    def places(self) -> SharedPlaces:
+        """See the class."""
+        ...
 
     async def committed(self, spans: Spans) -> Sequence[TaskEvent]:
         """Return events of tasks that were reached through their scopes before, in order; purged ones are left out.

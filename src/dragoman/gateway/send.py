@@ -68,7 +68,7 @@ class Sender:
         """
         acceptance = await self._acceptance(call, request)
         if call.policy.watches and not request.return_immediately:
-            lease = self._watchers.enter(call.principal)
+            lease = await self._watchers.enter(call.principal)
             try:
                 return await self._send(call, request, acceptance)
             finally:
@@ -98,7 +98,7 @@ class Sender:
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use SendMessage")
         acceptance = await self._acceptance(call, request)
-        lease = self._watchers.enter(call.principal) if call.policy.watches else None
+        lease = await self._watchers.enter(call.principal) if call.policy.watches else None
         observer = self._hub.observe(acceptance.task_id, lease, call, streams=True).attach()
         try:
             accepted = await self._accept(acceptance)

@@ -44,7 +44,7 @@ class Subscriber:
         """
         if not call.settings.capabilities.streaming:
             raise UnsupportedOperation("This agent does not stream; use GetTask")
-        lease = self._watchers.enter(call.principal) if call.policy.watches else None
+        lease = await self._watchers.enter(call.principal) if call.policy.watches else None
         observer = self._hub.observe(request.task_id, lease, call, streams=True).attach()
         try:
             fold = await self._store.read(call.scope, request.task_id)

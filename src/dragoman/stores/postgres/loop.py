@@ -25,6 +25,7 @@ class StoreLoop:
 
     def __init__(self) -> None:
         self.loop = uvloop.new_event_loop()
+        self._begun: set[asyncio.Task[object]] = set()
         self._thread = threading.Thread(target=self._serve, name="store", daemon=True)
         self._thread.start()
 
@@ -48,6 +49,15 @@ class StoreLoop:
         if self.loop.is_closed():
             raise closed()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self.loop))
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Have what `work` makes run on the loop, for nobody who waits; nothing happens if the loop has ended."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(lambda: self._keep(self.loop.create_task(work())))
+
+    def _keep(self, task: asyncio.Task[object]) -> None:
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
 
     def close(self) -> None:
         """End the loop and its thread."""

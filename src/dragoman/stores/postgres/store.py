@@ -59,6 +59,7 @@ from dragoman.stores.postgres.connection import (
 )
 from dragoman.stores.postgres.loop import StoreLoop
 from dragoman.stores.postgres.migrating import admit, migrations, unreachable
+from dragoman.stores.postgres.places import PostgresPlaces
 from dragoman.stores.postgres.reader import Readers
 from dragoman.stores.postgres.remote_store import PostgresRemotes
 from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, ORPHANS, RUNS, Replica
@@ -84,6 +85,9 @@ class PostgresStore(PostgresRemotes):
     """Implements `TaskStore`, `HookStore`, `TenantStore`, `RunStore`, `RemoteStore` and `Shared` on PostgreSQL.
 
     See `gateway`; `RemoteStore` is in `remote_store`.
+
+    Attributes:
+        places: see `Shared`.
     """
 
     def __init__(
@@ -130,6 +134,7 @@ class PostgresStore(PostgresRemotes):
         self._folding: asyncio.Task[None] | None = None
         self._loop = StoreLoop()
         self._readers = Readers(target)
+        self.places = PostgresPlaces(self._loop, target)
         self._replica = Replica(
             target,
             self._lease_ms,
@@ -178,6 +183,7 @@ class PostgresStore(PostgresRemotes):
         await self._writer.close()
         await self._replica.leave()
         await self._readers.close()
+        await self.places.close()
 
     async def _fold(self) -> None:
         while True:
