@@ -38,7 +38,7 @@ from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
-from dragoman.identity import Keeper
+from dragoman.identity import Keeper, RateSharing
 from dragoman.model import ArtifactChunk, Reply, Scope, StatusChange, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.presenting import Presenter
@@ -233,6 +233,7 @@ class Service:
             self._signing,
             *_purgers(config, self._store),
             *_watching(self._elsewhere, self._webhooks),
+            *([RateSharing(gate, shared.tell_spent)] if shared is not None else ()),
         ]
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper = Keeper(gate, names, self._store, changed)
@@ -255,6 +256,7 @@ class Service:
             on_missed=self._miss,
             on_orphaned=self._take_up,
             on_offered=self._take_up_offered,
+            on_spent=self.gate.rates.hear,
         )
         return store, store
 

@@ -12,6 +12,7 @@ from tests.durability.tenants import CONFIG, Caller, Open, becomes, caller, mess
 from tests.harness.postgres import databases
 from tests.harness.server import ServerProcess
 
+RATE = 40
 Pair = tuple[ServerProcess, ServerProcess]
 
 
@@ -86,6 +87,29 @@ async def test_of_many_who_race_at_both_for_the_places_of_a_principal_four_get_o
         assert all("OBSERVER_LIMIT" in str(task.exception()) for task in done)
         for stream in streams:
             stream.drop()
+
+
+async def test_a_rate_is_one_for_all_servers(pair: Pair, url: str) -> None:
+    one, two = pair
+    administer(Target(url), lambda book: book.set_limit("acme", "rate.principal", RATE))
+    async with caller(one, "acme", "alice") as here, caller(two, "acme", "alice") as there:
+
+        async def is_bounded() -> bool:
+            reply = await here.http.get("/agents/demo/tasks")
+            return reply.status_code == 429
+
+        async def passes() -> int:
+            count = 0
+            while (await there.http.get("/agents/demo/tasks")).status_code == 200:
+                count += 1
+                await asyncio.sleep(0.1)
+            return count
+
+        async with asyncio.timeout(20):
+            while not await is_bounded():
+                continue
+        # What came within the fifth of a second before may not have been told yet.
+        assert await passes() < RATE / 2
 
 
 async def test_a_token_that_is_revoked_ends_streams_and_is_refused_at_all_servers(

@@ -57,6 +57,14 @@ class Shared(Protocol):
         """
         ...
 
+    async def tell_spent(self, spent: Sequence[str]) -> None:
+        """Tell other servers what callers have drawn here; words without spaces, whose form is the teller's.
+
+        Raises:
+            Unavailable.
+        """
+        ...
+
 
 class Backlogged(Protocol):
     """A store in which runs may wait for whoever executes them."""

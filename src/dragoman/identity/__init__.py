@@ -5,6 +5,7 @@ from dragoman.identity.gate import Gate, Rejected, Verifier
 from dragoman.identity.keeping import Keeper
 from dragoman.identity.rates import Rates
 from dragoman.identity.registry import Credential, Registry
+from dragoman.identity.sharing import RateSharing
 from dragoman.identity.tokens import hash_token, new_token
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Failures",
     "Gate",
     "Keeper",
+    "RateSharing",
     "Rates",
     "Registry",
     "Rejected",

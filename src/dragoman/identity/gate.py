@@ -58,6 +58,7 @@ class Gate:
 
     Attributes:
         registry: everybody who may call; replaced when it changes.
+        rates: how often they may.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Gate:
         self._clock = clock
         self._was_closed = False
         self._general = allowance if allowance.limits() else UNBOUNDED
-        self._rates = Rates()
+        self.rates = Rates()
         self._allowances = self._bounded()
 
     @property
@@ -106,7 +107,7 @@ class Gate:
     def draw(self, principal: Principal) -> RateLimited | None:
         """Count a request of a principal; return why it is to be refused, if it is one too many."""
         allowance = self.allowance(principal)
-        return None if allowance is None else self._rates.draw(principal, allowance)
+        return None if allowance is None else self.rates.draw(principal, allowance)
 
     def confirm(self, principal: Principal) -> None:
         """Make sure that somebody who was let in before would be let in now.

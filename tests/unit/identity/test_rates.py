@@ -124,3 +124,34 @@ def test_who_has_not_asked_for_a_minute_is_forgotten_and_nobody_else(rates: Rate
 def test_nothing_is_remembered_where_nothing_is_bounded(rates: Rates) -> None:
     assert rates.draw(ALICE, Allowance(running=Bound(principal=1))) is None
     assert len(rates) == 0
+
+
+def test_what_is_drawn_at_one_server_counts_at_the_other(clock: Clock) -> None:
+    here, there = Rates(clock=clock), Rates(clock=clock)
+    here.shares = there.shares = True
+    allowance = Allowance(rate=Bound(principal=7, tenant=10))
+    alice = Principal("ac me/é", "a:b c/d")
+    assert passes(here, alice, allowance) == 7
+    told = here.take_spent()
+    assert here.take_spent() == []
+    assert not any(" " in word for word in told)
+    there.hear(told)
+    assert passes(there, alice, allowance) == 0
+    assert there.take_spent() == [], "what was heard is told to nobody"
+    assert passes(there, Principal("ac me/é", "bob"), allowance) == 3, "the tenant's rate too"
+    clock.now += 60 / 7 * 1.001
+    assert passes(there, alice, allowance) == 1
+
+
+def test_what_is_heard_of_somebody_unknown_is_forgotten_after_a_minute(rates: Rates, clock: Clock) -> None:
+    rates.hear(["acme/alice:5", "acme/alice:3"])
+    assert len(rates) == 1
+    clock.now += 60
+    rates.hear(["acme:1"])
+    assert len(rates) == 1
+    assert passes(rates, ALICE, Allowance(rate=Bound(principal=2))) == 2
+
+
+def test_nothing_is_noted_to_be_told_where_nobody_is_told(rates: Rates) -> None:
+    passes(rates, ALICE, Allowance(rate=Bound(principal=3)))
+    assert rates.take_spent() == []

@@ -37,10 +37,10 @@ TELL_SECONDS = 30.0
 CHANNEL = "dragoman"
 """Where servers tell each other what they have committed: their number, one of these letters, and what it is about."""
 
-EVENTS, HOOKS, IDENTITIES, RUNS, ORPHANS, JOINED = "t", "h", "i", "r", "o", "j"
+EVENTS, HOOKS, IDENTITIES, RUNS, ORPHANS, JOINED, SPENT = "t", "h", "i", "r", "o", "j", "s"
 """`t TASK:FIRST-LAST …`: events; `h TASK …`: webhooks of tasks, which others tell of; `i`: what is kept of tenants;
 `r`: runs are there for whoever executes some; `o`: a server has left, and what it ran is anybody's; `j`: one has come,
-and wants to be told from now on."""
+and wants to be told from now on; `s WHO:NUMBER …`: requests that count against rates."""
 
 OPERATOR = 0
 """The number of a command beside the servers."""

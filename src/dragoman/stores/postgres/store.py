@@ -62,10 +62,19 @@ from dragoman.stores.postgres.migrating import admit, migrations, unreachable
 from dragoman.stores.postgres.places import PostgresPlaces
 from dragoman.stores.postgres.reader import Readers
 from dragoman.stores.postgres.remote_store import PostgresRemotes
-from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, IDENTITIES, ORPHANS, RUNS, Replica
+from dragoman.stores.postgres.replicas import (
+    CHANNEL,
+    EVENTS,
+    HOOKS,
+    IDENTITIES,
+    ORPHANS,
+    RUNS,
+    SPENT,
+    Replica,
+)
 from dragoman.stores.postgres.tenants import in_thread, with_book
 from dragoman.stores.postgres.transaction import Transaction, Work
-from dragoman.stores.postgres.writer import Writer
+from dragoman.stores.postgres.writer import TELL, Writer, packed
 from dragoman.stores.target import Target
 
 CHECK_SECONDS = 2.0
@@ -102,6 +111,7 @@ class PostgresStore(PostgresRemotes):
         on_missed: Callable[[], None] | None = None,
         on_orphaned: Callable[[], None] | None = None,
         on_offered: Callable[[], None] | None = None,
+        on_spent: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         """Connect, and join the servers that share the store. To be called on the serving loop.
 
@@ -115,6 +125,7 @@ class PostgresStore(PostgresRemotes):
             on_missed: called on the serving loop when something of that may have been missed.
             on_orphaned: called on the serving loop when another server has died or left.
             on_offered: called on the serving loop when there are runs for whoever executes some.
+            on_spent: called on the serving loop with what callers have drawn at another server.
 
         Raises:
             StoreError: the database cannot be used.
@@ -129,6 +140,7 @@ class PostgresStore(PostgresRemotes):
         on_missed = on_missed or (lambda: None)
         self._on_orphaned = on_orphaned or (lambda: None)
         self._on_offered = on_offered or (lambda: None)
+        self._on_spent = on_spent or (lambda spent: None)
         self._trouble = ""
         self._told_at = 0.0
         self._folding: asyncio.Task[None] | None = None
@@ -371,6 +383,12 @@ class PostgresStore(PostgresRemotes):
         """See `Shared.heads`."""
         return await self._read(lambda db: queries.heads(db, task_ids))
 
+    async def tell_spent(self, spent: Sequence[str]) -> None:
+        """See `Shared.tell_spent`."""
+        if self._replica.has_peers:
+            told = packed(f"{self._replica.number} {SPENT}", spent)
+            await self._read(lambda db: db.fetch(TELL, CHANNEL, told))
+
     async def page(
         self,
         filters: Filters,
@@ -545,6 +563,8 @@ class PostgresStore(PostgresRemotes):
             self._serve(self._on_orphaned)
         elif kind == RUNS:
             self._serve(self._on_offered)
+        elif kind == SPENT:
+            self._serve(lambda: self._on_spent(words))
         elif kind == EVENTS:
             found = dict(map(_span, words))
             self._serve(lambda: self._on_elsewhere(found))

@@ -61,6 +61,9 @@ ASK_SECONDS = 0.1
 PAYLOAD_BYTES = 7900
 """What one notification carries at most."""
 
+TELL = "SELECT pg_notify($1, told) FROM unnest($2::text[]) told"
+"""Tells other servers some lines, on a channel."""
+
 _LOG = logging.getLogger("dragoman.store")
 
 _OUTCOME = "SELECT pg_xact_status($1::text::xid8)"
@@ -315,7 +318,7 @@ async def tell(transaction: Transaction) -> None:
     """Tell other servers of a transaction that is about to be committed; they hear of it when it is."""
     told = notifications(transaction)
     if told:
-        await transaction.db.execute("SELECT pg_notify($1, told) FROM unnest($2::text[]) told", CHANNEL, told)
+        await transaction.db.execute(TELL, CHANNEL, told)
 
 
 def notifications(transaction: Transaction) -> list[str]:
@@ -330,10 +333,10 @@ def notifications(transaction: Transaction) -> list[str]:
     events = (f"{task_id}:{first}-{last}" for task_id, (first, last) in spans.items())
     number, hooked = transaction.replica, dict.fromkeys(transaction.hooked_elsewhere)
     offered = [f"{number} {RUNS}"] if transaction.offered else []
-    return [*_packed(f"{number} {EVENTS}", events), *_packed(f"{number} {HOOKS}", hooked), *offered]
+    return [*packed(f"{number} {EVENTS}", events), *packed(f"{number} {HOOKS}", hooked), *offered]
 
 
-def _packed(begin: str, words: Iterable[str]) -> list[str]:
+def packed(begin: str, words: Iterable[str]) -> list[str]:
     """Return lines that begin alike and hold the words, none longer than a notification may be."""
     lines: list[str] = []
     for word in words:
