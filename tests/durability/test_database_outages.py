@@ -17,7 +17,7 @@ import pytest
 
 from dragoman.stores.postgres import upgrade
 from dragoman.stores.target import Target
-from tests.durability.test_replicas import ask, begin, ended, sending
+from tests.durability.test_replicas import ask, begin, ended, opened, sending
 from tests.durability.test_workers import health
 from tests.harness.database_proxy import DatabaseProxy
 from tests.harness.polling import until
@@ -219,3 +219,42 @@ def rpc(server: ServerProcess) -> dict[str, Any]:
     with urllib.request.urlopen(request, timeout=30) as reply:
         error: dict[str, Any] = json.load(reply)["error"]
     return error
+
+
+def test_whoever_follows_misses_nothing_though_all_that_listens_is_cut_again_and_again(
+    processes: ExitStack, tmp_path: Path
+) -> None:
+    """Ten tasks, each followed at both servers; every second all connections that listen are ended at once."""
+    postgres = database(processes)
+    upgrade(Target(postgres.url()))
+    servers = two_servers(processes, tmp_path, postgres.url())
+    tasks = [begin(servers[number % 2], "slow 4") for number in range(10)]
+    seen: dict[tuple[str, int], list[str]] = {}
+
+    def follow(task_id: str, at: int) -> None:
+        with opened(servers[at], f"/tasks/{task_id}:subscribe", {}) as stream:
+            seen[task_id, at] = [line.decode() for line in stream]
+
+    threads = [threading.Thread(target=follow, args=(task, at)) for task in tasks for at in (0, 1)]
+    for thread in threads:
+        thread.start()
+    cut = 0
+    while any(thread.is_alive() for thread in threads):
+        cut += len(rows(postgres.url(), CUT))
+        threads[0].join(1.0)
+    assert cut >= 4
+    for (task_id, _), lines in seen.items():
+        numbers = [int(line[4:]) for line in lines if line.startswith("id: ")]
+        last = rows(postgres.url(), "SELECT seq FROM task WHERE id = $1", task_id)[0][0]
+        assert numbers == list(range(numbers[0], last + 1))
+        assert "TASK_STATE_COMPLETED" in [line for line in lines if line.startswith("data: ")][-1]
+    assert len(seen) == 20
+    attempts = "SELECT max(attempt), max(r.n) FROM task, (SELECT count(*) AS n FROM replica) r"
+    assert [tuple(row) for row in rows(postgres.url(), attempts)] == [(1, 2)], "nobody was taken for dead"
+
+
+CUT = (
+    "SELECT pg_terminate_backend(l.pid) FROM pg_locks l"
+    " WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted"
+)
+"""Ends every session that listens: it holds the lock of its server too."""
