@@ -1,5 +1,7 @@
 """Leases of observers."""
 
+import asyncio
+
 import pytest
 
 from dragoman.gateway.watching import Lease, ObserverBounds, Watchers
@@ -13,8 +15,12 @@ def who(name: str, tenant: str = "acme") -> Principal:
     return Principal(tenant, name)
 
 
+def enter(watchers: Watchers, principal: Principal) -> Lease:
+    return asyncio.run(watchers.enter(principal))
+
+
 def entered(watchers: Watchers, *names: str, tenant: str = "acme") -> list[Lease]:
-    return [watchers.enter(who(name, tenant)) for name in names]
+    return [enter(watchers, who(name, tenant)) for name in names]
 
 
 def test_the_usual_bounds_are_those_of_the_contract() -> None:
@@ -37,11 +43,11 @@ def test_one_more_than_the_bound_is_refused_and_let_in_once_another_leaves(
     watchers = Watchers(BOUNDS)
     leases = [lease for tenant, names in there.items() for lease in entered(watchers, *names, tenant=tenant)]
     with pytest.raises(ObserverLimit) as refused:
-        watchers.enter(principal)
+        enter(watchers, principal)
     assert (refused.value.reason, refused.value.retry_after) == ("OBSERVER_LIMIT", 1)
     assert watchers.count() == len(leases), "a refusal counts nobody"
     leases[0].release()
-    watchers.enter(principal)
+    enter(watchers, principal)
 
 
 def test_a_lease_is_released_once_however_often_it_is_given_back() -> None:
@@ -52,7 +58,7 @@ def test_a_lease_is_released_once_however_often_it_is_given_back() -> None:
     assert watchers.count() == 1
     entered(watchers, "a")
     with pytest.raises(ObserverLimit):
-        watchers.enter(who("a"))
+        enter(watchers, who("a"))
 
 
 def test_principals_of_one_name_in_two_tenants_have_bounds_of_their_own() -> None:
