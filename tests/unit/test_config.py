@@ -274,6 +274,7 @@ def test_a_section_of_a_feature_that_this_build_has_not_is_refused(section: str)
         ({"store": {"url": "postgresql://[::1/db"}}, "store.url"),
         ({"store": {"url": "postgresql://me:secret@host/db"}}, "store.url"),
         ({"store": {"url": "postgresql://me@host/db?password=secret"}}, "store.url"),
+        ({"store": {"pooling": "statement"}}, "store.pooling"),
         ({"store": {"url": "x.db"}}, "store.url"),
         ({"engine": {"kind": "celery"}}, "engine.kind"),
         ({"engine": {"runs": "elsewhere"}}, "engine.runs"),

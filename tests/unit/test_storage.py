@@ -42,6 +42,13 @@ def test_the_password_is_read_from_where_it_is_and_never_shown(
         assert "from" not in described(place, EngineTable()) + repr(place)
 
 
+def test_a_pooler_by_transaction_is_known_of_and_told() -> None:
+    pooled = place_of(Config(store=Store(url=URL, pooling="transaction")), DATA)
+    assert pooled == Target(URL, None, by_transaction=True)
+    assert "behind a pooler by transaction" in described(pooled, EngineTable())
+    assert "pooler" not in described(Target(URL), EngineTable())
+
+
 @pytest.mark.parametrize(
     "store",
     [Store(url=URL, password_env="DRAGOMAN_NOT_SET"), Store(url=URL, password_file="/nowhere/at/all")],
