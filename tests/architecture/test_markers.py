@@ -1,6 +1,7 @@
 """The markers of tests/conftest.py do what they say, shown by a pytest run of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,10 @@ def test_each_leaves_out_what_it_is_to_leave_out(
         check=False,
     )
     assert outcome in result.stdout, result.stdout + result.stderr
+
+
+def test_what_names_its_own_store_is_not_run_again_on_another() -> None:
+    files = [file for file in (ROOT / "tests/durability").rglob("test_*.py") if "[store]" in file.read_text()]
+    unmarked = [file.name for file in files if not re.search(r"mark\.(own_store|sqlite)", file.read_text())]
+    assert files
+    assert unmarked == [], "pytestmark = pytest.mark.own_store"

@@ -76,6 +76,8 @@ async def begun(server: LedgerServer, http: httpx2.AsyncClient) -> dict[str, Sen
     return runs
 
 
+# Whose turn it is at an agent that has room for one is up to Temporal where it is the engine.
+@pytest.mark.embedded
 @pytest.mark.parametrize("down", [False, True], ids=["while it runs", "while it is down"])
 async def test_a_day_ends_what_is_due_and_nothing_else(server: LedgerServer, down: bool) -> None:
     server = server.configured(CONFIG)

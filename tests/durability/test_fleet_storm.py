@@ -24,6 +24,8 @@ from tests.harness.postgres import PostgresServer, ask, rows
 from tests.harness.server import ServerProcess, WorkerProcess
 from tests.harness.temporal import TemporalServer
 
+pytestmark = pytest.mark.own_store
+
 RUNS = {"embedded": 500, "temporal": 100}
 """How many runs there are: a Temporal server on two cores that it shares with all the others does a few in a second."""
 

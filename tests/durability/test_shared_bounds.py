@@ -12,6 +12,8 @@ from tests.durability.tenants import CONFIG, Caller, Open, becomes, caller, mess
 from tests.harness.postgres import databases
 from tests.harness.server import ServerProcess
 
+pytestmark = pytest.mark.own_store
+
 RATE = 40
 Pair = tuple[ServerProcess, ServerProcess]
 

@@ -12,6 +12,8 @@ from tests.durability.ledger import AGENTS
 from tests.harness.postgres import databases, rows
 from tests.harness.server import ServerProcess
 
+pytestmark = pytest.mark.own_store
+
 DUPLICATES = 300
 AGAIN = 50
 WAYS = ("send", "stream", "at once")
