@@ -62,7 +62,7 @@ def metric(server: ServerProcess, name: str) -> float:
 
 
 def test_a_stream_comes_through_event_by_event(fleet: Fleet, caller: Caller) -> None:
-    with caller.call("/agents/demo/message:stream", sending("stream 12")) as reply:
+    with caller.call("/agents/demo/message:stream", sending("slow 4")) as reply:
         told = lines(reply)
         first = next(line for line in told if line.startswith("data: "))
         with fleet.caller() as other:
@@ -106,7 +106,7 @@ def test_a_task_is_cancelled_by_way_of_the_other_server(fleet: Fleet, caller: Ca
         used = {sent.split()[-1], cancelled.split()[-1]}
         return used == {fleet.upstream(server) for server in fleet.servers}
 
-    # Servers take turns, but one that the proxy has just given up on is left out for a while.
+    # Servers take turns, but somebody else's request may come in between.
     until(other_server_cancels, what="the turn to come to the other server in between")
     until(
         lambda: all(metric(one, 'dragoman_runs_running{agent="demo"}') == 0 for one in fleet.workers),
