@@ -166,7 +166,8 @@ class Replica:
             await admit(connection)
             self.number = await connection.fetchval(_JOIN, 0, self._lease_ms, self._process, self._schema)
         await self._listen()
-        await self._connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {JOINED}")
+        async with one_session(self._connection, self._target):
+            await self._connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{self.number} {JOINED}")
         await self._beat()
         self._task = asyncio.create_task(self._live())
 
