@@ -7,6 +7,7 @@ import pytest
 
 from tests.durability.callers import Sent, body, client, send
 from tests.durability.ledger import AGENTS, LedgerServer
+from tests.durability.test_parked import gauge
 from tests.harness.polling import until
 from tests.harness.wire import call
 
@@ -42,12 +43,14 @@ async def test_a_restart_runs_all_that_wait_though_they_are_more_than_may(server
 
     narrow = server.configured(CONFIG.format(total=3, waiting=2))
     with narrow:
+        see_taken_up(narrow)
         refused = _refusals(narrow)
         await asyncio.to_thread(
             until, lambda: len(narrow.noted(what="left")) >= 10, what="some runs have ended", seconds=20
         )
         narrow.kill()
         narrow.start()
+        see_taken_up(narrow)
         refused += _refusals(narrow)
         for message in messages:
             await asyncio.to_thread(narrow.ended, message.agent, message.task_id, seconds=30)
@@ -62,6 +65,16 @@ async def test_a_restart_runs_all_that_wait_though_they_are_more_than_may(server
     assert all(left[task_id] >= 1 for task_id in done)
     assert sum(left.values()) <= len(done) + 1 + 2 * 4, "only what ended as the server was killed ran again"
     assert _most_at_once(server) == [4, 3, 3]
+
+
+def see_taken_up(server: LedgerServer) -> None:
+    """See that a server has all runs of the one before: where servers share a store, it waits for that one's death."""
+
+    def is_taken_up() -> bool:
+        unfinished = len(server.store.unfinished())
+        return gauge(server, "dragoman_runs_running", "dragoman_runs_waiting") >= unfinished
+
+    until(is_taken_up, what="what was left runs or waits here")
 
 
 def _refusals(server: LedgerServer) -> list[int]:
