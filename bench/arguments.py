@@ -11,7 +11,7 @@ from bench.wire import Binding
 SCENARIOS = {
     "send": "blocking sends, closed loop",
     "generations": "CPU of a blocking send in A2A 0.3 beside one in 1.0 (Dragoman only)",
-    "hosted": "CPU of a blocking send by the hosted profile beside an open one (Dragoman only)",
+    "hosted": "CPU of a blocking send by the hosted profile beside open ones, ours and a2a-sdk's",
     "postgres": "blocking sends over PostgreSQL beside those over SQLite (Dragoman only)",
     "immediate": "sends with returnImmediately, closed loop",
     "get": "GetTask, closed loop",

@@ -66,6 +66,7 @@ BOUNDS = (
     Bound("generations", "cpu_ratio", at_most=1.2, case="alias"),
     Bound("generations", "cpu_ratio", at_most=1.2, case="official"),
     Bound("hosted", "cpu_ratio", at_most=1.2),
+    Bound("hosted", "cpu_us", at_most=0.125, peer="a2a-sdk"),
     Bound("postgres", "rate_ratio", at_least=1),
     Bound("immediate", "rate", at_least=1.1, peer="fasta2a"),
     Bound("get", "rate", at_least=4, peer="a2a-sdk"),

@@ -2,7 +2,8 @@
 
 For each round two servers of ours are started. One wants no credential. The other has tenants, and its agent is hosted
 too; it is sent to openly with a token, and by the profile: with a token, scopes, the grant on a workspace, limits, a
-place for the wait, and a result that is gathered and verified. Each way gets a turn of the same length.
+place for the wait, and a result that is gathered and verified. Each way gets a turn of the same length. So does
+a2a-sdk's server, which wants no credential either.
 """
 
 import secrets
@@ -19,6 +20,7 @@ from bench.usage import cpu_seconds
 from bench.wire import Binding, Operation
 from bench.wrk import load
 
+PEER = "a2a-sdk"
 _WARM_UP = 1  # seconds
 _CONFIGURATION = f"""
 [hosted]
@@ -38,8 +40,8 @@ tokens = [{{ file = "{{folder}}/token", scopes = ["ai:answer", "a2a:read", "a2a:
 
 
 def hosted(session: Session) -> list[Sample]:
-    """Load our servers in the three ways, round by round."""
-    servers = [server for server in session.servers(Operation.SEND, ()) if server.name == OURS]
+    """Load our servers in the three ways and a2a-sdk's in its only one, round by round."""
+    servers = [one for one in session.servers(Operation.SEND, (PEER,)) if one.name in (OURS, PEER)]
     return session.measure("hosted", servers, partial(_compare, session))
 
 
@@ -59,6 +61,10 @@ def _compare(session: Session, server: Server, number: int) -> Sample:
             costs[way] = (cpu_seconds(served.pid) - before) / counted.requests * 1e6
             errors += counted.errors
             first_error = first_error or counted.first_error
+    if server.name == PEER:
+        return Sample(
+            "hosted", PEER, number, {"cpu_us": costs["open"]}, errors=errors, first_error=first_error
+        )
     metrics = {
         "cpu_us": costs["hosted"],
         "cpu_us_open": costs["open"],
@@ -69,14 +75,17 @@ def _compare(session: Session, server: Server, number: int) -> Sample:
 
 
 def _ways(stack: ExitStack, server: Server) -> dict[str, tuple[Running, bytes]]:
-    """Start both servers; how each way is called → the server that it goes to, and the request."""
-    token = "dgm_" + secrets.token_urlsafe(32)
+    """Start the servers; how each way is called → the server that it goes to, and the request."""
     alone = stack.enter_context(running(server))
+    openly = alone, alone.wire(Binding.JSONRPC).send()
+    if server.name == PEER:
+        return {"open": openly}
+    token = "dgm_" + secrets.token_urlsafe(32)
     tenants = stack.enter_context(running(replace(server, configuration=_CONFIGURATION, token=token)))
     open_wire = tenants.wire(Binding.JSONRPC)
     routes = replace(server.routes, rpc="/v1/a2a/agents/echo/rpc")
     return {
-        "open": (alone, alone.wire(Binding.JSONRPC).send()),
+        "open": openly,
         "open with a token": (tenants, replace(open_wire, bearer=token).send()),
         "hosted": (tenants, replace(open_wire, bearer=token, routes=routes).send()),
     }
