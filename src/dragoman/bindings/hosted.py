@@ -60,12 +60,12 @@ class HostedSurface:
         """
         agent_id, slash, rest = exchange.request.path[len(PREFIX) :].partition("/")
         rest = slash + rest
-        exchange.route = f"{PREFIX}{{agent}}"
+        exchange.route = _BELOW
         if rest == CARD_PATH:
             return await self._card(exchange, agent_id)
         if rest not in ("/rpc", "/rpc/"):
             raise MethodNotFound("There is no such path here; a hosted agent has a card and /rpc")
-        exchange.route += "/rpc"
+        exchange.route = _RPC
         form, refusal = self._rpc.negotiate(exchange, agent_id)
         principal = await self._identify(exchange)
         return await self._rpc.decode(exchange, agent_id, form, refusal, principal), principal
@@ -99,4 +99,6 @@ class HostedSurface:
         return principal
 
 
+_BELOW = f"{PREFIX}{{agent}}"
+_RPC = f"{_BELOW}/rpc"
 _NO_AGENT = "There is no such agent here"

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from dragoman.model import DataPart, Message, Part, RawPart, TextPart
+from dragoman.model import DataPart, Part, RawPart, TextPart
 from dragoman.model.errors import FieldViolation, InvalidParams, UnsupportedOperation
 from dragoman.model.operation import SendMessage
 from dragoman.model.payload import is_present
@@ -74,21 +74,25 @@ HOSTED = Policy(
 
 def _beyond_text(request: SendMessage, bounds: TextOnly) -> list[FieldViolation]:
     message = request.message
-    wrong = [
-        FieldViolation(field, "is not taken here; leave it out")
-        for field, there in (
-            ("metadata", is_present(request.metadata)),
-            ("message.metadata", is_present(message.metadata)),
-            ("message.extensions", bool(message.extensions)),
-            ("message.referenceTaskIds", bool(message.reference_task_ids)),
-        )
-        if there
-    ]
+    wrong: list[FieldViolation] = []
+    if is_present(request.metadata):
+        wrong.append(_left_out("metadata"))
+    if is_present(message.metadata):
+        wrong.append(_left_out("message.metadata"))
+    if message.extensions:
+        wrong.append(_left_out("message.extensions"))
+    if message.reference_task_ids:
+        wrong.append(_left_out("message.referenceTaskIds"))
+    characters = 0
     for index, part in enumerate(message.parts):
+        if isinstance(part, TextPart):
+            characters += len(part.text)
+            if part.text and not is_present(part.metadata):
+                continue
         wrong += _beyond_text_part(part, f"message.parts[{index}]")
     if len(message.parts) > bounds.parts:
         wrong.append(FieldViolation("message.parts", f"must not hold more than {bounds.parts} parts"))
-    if _characters(message) > bounds.characters:
+    if characters > bounds.characters:
         wrong.append(
             FieldViolation("message.parts", f"must not hold more than {bounds.characters} characters in all")
         )
@@ -103,9 +107,9 @@ def _beyond_text_part(part: Part, path: str) -> list[FieldViolation]:
     elif not part.text:
         wrong.append(FieldViolation(f"{path}.text", "must not be empty"))
     if is_present(part.metadata):
-        wrong.append(FieldViolation(f"{path}.metadata", "is not taken here; leave it out"))
+        wrong.append(_left_out(f"{path}.metadata"))
     return wrong
 
 
-def _characters(message: Message) -> int:
-    return sum(len(part.text) for part in message.parts if isinstance(part, TextPart))
+def _left_out(field: str) -> FieldViolation:
+    return FieldViolation(field, "is not taken here; leave it out")

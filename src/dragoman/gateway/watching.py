@@ -76,15 +76,15 @@ class Watchers:
         self._all += 1
         self._tenants[tenant] = of_tenant + 1
         self._principals[who] = of_principal + 1
+        if self._shared is None:
+            return Lease(self, principal)
         try:
-            return Lease(self, principal, await self._taken(principal))
+            return Lease(self, principal, await self._taken(self._shared, principal))
         except BaseException:
             self.leave(principal)
             raise
 
-    async def _taken(self, principal: Principal) -> Sequence[int]:
-        if self._shared is None:
-            return ()
+    async def _taken(self, shared: SharedPlaces, principal: Principal) -> Sequence[int]:
         # Told apart by what no name has in it.
         names = (
             "observers",
@@ -92,7 +92,7 @@ class Watchers:
             f"observers\0{principal.tenant}\0{principal.name}",
         )
         most = (self._bounds.everybody, self._bounds.tenant, self._bounds.principal)
-        places = await self._shared.take(dict(zip(names, most, strict=True)))
+        places = await shared.take(dict(zip(names, most, strict=True)))
         if places is None:
             raise ObserverLimit
         return places
