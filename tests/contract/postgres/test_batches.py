@@ -260,15 +260,18 @@ async def test_a_row_that_somebody_holds_delays_its_own_writers_alone(
 async def test_a_read_that_gets_no_connection_is_told_so_in_time(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "ACQUIRE_SECONDS", 0.2)
     gate = threading.Event()
-    busy = [asyncio.ensure_future(store.consult(lambda book: gate.wait(10))) for _ in range(8)]
-    await asyncio.sleep(0.3)
+    busy = [asyncio.ensure_future(store.consult(lambda book: gate.wait(10))) for _ in range(reader.READERS)]
+    pool = store._readers._pool
+    async with asyncio.timeout(10):
+        while pool.get_size() - pool.get_idle_size() < reader.READERS:
+            await asyncio.sleep(0.02)
+    monkeypatch.setattr(reader, "ACQUIRE_SECONDS", 0.2)
     with pytest.raises(Unavailable) as refusal:
         await store.scopes()
     assert refusal.value.retry_after == 5
     gate.set()
-    assert await asyncio.gather(*busy) == [True] * 8
+    assert await asyncio.gather(*busy) == [True] * reader.READERS
     assert await store.scopes() == ()
 
 
