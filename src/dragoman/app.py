@@ -39,7 +39,7 @@ from dragoman.gateway.ports import Commit
 from dragoman.gateway.purge import AuditPurger, Purger
 from dragoman.gateway.watching import ObserverBounds, Watchers
 from dragoman.identity import Keeper, RateSharing
-from dragoman.model import ArtifactChunk, Reply, Scope, StatusChange, TaskState
+from dragoman.model import Scope, TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.presenting import Presenter
 from dragoman.protocol.forwarded import networks_of
@@ -327,9 +327,7 @@ class Service:
             self._engine.dispatch(commit.runs)
         if commit.offered:
             self._engine.leave(commit.offered)
-        for event in commit.events:
-            if isinstance(event.change, (StatusChange, ArtifactChunk, Reply)):
-                self._engine.settle(event.task_id)
+        self._engine.settle(commit.events)
         self._hub.publish(commit.events)
         if self._webhooks is not None:
             self._webhooks.committed(commit)

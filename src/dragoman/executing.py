@@ -13,6 +13,7 @@ from dragoman.engines.settings import HERE, TEMPORAL, WORKERS, check_engine
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Engine, Placing, RunRef
 from dragoman.gateway.remotes import RemoteCalls
+from dragoman.model import TaskEvent
 from dragoman.storage import ServedStore, SharedStore
 from dragoman.stores.target import is_postgres
 from dragoman.tables import ConfigError, seconds
@@ -53,8 +54,8 @@ class ServedEngine(Engine, Protocol):
         """Tell whether a run is executed here, or will be."""
         ...
 
-    def settle(self, task_id: str) -> None:
-        """Note that a run has acted: it needs no showing."""
+    def settle(self, events: Sequence[TaskEvent]) -> None:
+        """Take in what was committed: runs that have acted need no showing."""
         ...
 
     async def unready(self) -> Sequence[str]:

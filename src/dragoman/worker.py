@@ -19,7 +19,6 @@ from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Commit
 from dragoman.identity import Keeper
-from dragoman.model import Received, Resumed, Used
 from dragoman.model.errors import Unavailable
 from dragoman.roster import hosted_agents
 from dragoman.storage import SharedStore, place_of, postgres
@@ -116,9 +115,7 @@ class Worker:
             self._engine.dispatch(commit.runs)
         if commit.offered:
             self._engine.leave(commit.offered)
-        for event in commit.events:
-            if not isinstance(event.change, Received | Resumed | Used):
-                self._engine.settle(event.task_id)
+        self._engine.settle(commit.events)
 
     def _hear(self, spans: Spans) -> None:
         self._elsewhere.hear(spans)

@@ -16,7 +16,7 @@ from dragoman.gateway.elsewhere import Offers
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import LostRun, RunRef, TaskStore
 from dragoman.gateway.remotes import RemoteCalls
-from dragoman.model import Scope
+from dragoman.model import Scope, TaskEvent
 
 _LOG = logging.getLogger("dragoman.engine")
 
@@ -159,9 +159,9 @@ class EmbeddedEngine:
         """Tell whether a run is executed here, or will be."""
         return any(loop.knows(task_id) for loop in self._loops.values())
 
-    def settle(self, task_id: str) -> None:
-        """Note that a run has acted: it needs no showing."""
-        self._fresh.settle(task_id)
+    def settle(self, events: Sequence[TaskEvent]) -> None:
+        """Take in what was committed: runs that have acted need no showing."""
+        self._fresh.settle(events)
 
     async def unready(self) -> Sequence[str]:
         """Return why runs are not executed here though they should be: nothing keeps them."""

@@ -10,7 +10,7 @@ from dragoman.engines.showing import FreshRuns
 from dragoman.gateway.elsewhere import Backlogged
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import RunRef, TaskStore
-from dragoman.model import Scope
+from dragoman.model import Scope, TaskEvent
 
 TICK = 0.1
 
@@ -84,9 +84,9 @@ class OfferingEngine:
         """Show runs that nobody has taken after a moment; called when they are left to others."""
         self._fresh.note(runs)
 
-    def settle(self, task_id: str) -> None:
-        """Note that a run has acted: it needs no showing."""
-        self._fresh.settle(task_id)
+    def settle(self, events: Sequence[TaskEvent]) -> None:
+        """Take in what was committed: runs that have acted need no showing."""
+        self._fresh.settle(events)
 
     async def unready(self) -> Sequence[str]:
         """Return why runs are not executed here though they should be: nothing keeps them."""

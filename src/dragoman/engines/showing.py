@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from dragoman.gateway.execute import AgentRuntime
 from dragoman.gateway.ports import Lease, RunRef, TaskStore
-from dragoman.model import TaskState
+from dragoman.model import ArtifactChunk, Reply, StatusChange, TaskEvent, TaskState
 from dragoman.model.errors import Unavailable
 
 SHOW_AFTER = 0.25
@@ -33,9 +33,11 @@ class FreshRuns:
             if shows and run.state is TaskState.SUBMITTED:
                 self._fresh[run.lease.task_id] = due, run.lease
 
-    def settle(self, task_id: str) -> None:
-        """Note that a run has acted: it needs no showing."""
-        self._fresh.pop(task_id, None)
+    def settle(self, events: Iterable[TaskEvent]) -> None:
+        """Take in what was committed: a run that has acted or answered needs no showing."""
+        for event in events:
+            if isinstance(event.change, (StatusChange, ArtifactChunk, Reply)):
+                self._fresh.pop(event.task_id, None)
 
     async def show_rest(self, within: float) -> None:
         """Show all of them when their time has come, if they still did nothing: nobody looks after them later.

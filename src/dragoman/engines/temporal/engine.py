@@ -9,7 +9,7 @@ from dragoman.engines.offering import OfferingEngine
 from dragoman.engines.temporal.dispatcher import Dispatcher
 from dragoman.engines.temporal.entering import Entering
 from dragoman.gateway.ports import RunRef
-from dragoman.model import Scope
+from dragoman.model import Scope, TaskEvent
 
 CLOSE_SECONDS = 2.0
 """Seconds that Temporal may take to hear that this process works for it no longer."""
@@ -112,9 +112,9 @@ class TemporalEngine:
         """Tell whether a run is executed here, or will be."""
         return self._handlers.knows(task_id)
 
-    def settle(self, task_id: str) -> None:
-        """Note that a run has acted: it needs no showing."""
-        self._handlers.settle(task_id)
+    def settle(self, events: Sequence[TaskEvent]) -> None:
+        """Take in what was committed: runs that have acted need no showing."""
+        self._handlers.settle(events)
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running here, and how many wait, here or in the store."""
