@@ -30,7 +30,7 @@ from dragoman.cards.rotation import KeyKeeper
 from dragoman.config import Config, Server, host_and_port
 from dragoman.conformance import Conformance
 from dragoman.delegating import calling_parts, delegation_surfaces
-from dragoman.executing import placing_of, serving_engine
+from dragoman.executing import placing_of, run_gauges, running, serving_engine
 from dragoman.gateway import Gateway, Hub
 from dragoman.gateway.approvals import Approvals, Resumer
 from dragoman.gateway.audit import AuditEntry
@@ -282,7 +282,7 @@ class Service:
 
     def running(self) -> int:
         """Return how many handlers run."""
-        return sum(running for running, _ in self._engine.counts().values())
+        return running(self._engine)
 
     def leave(self) -> None:
         """Be ready no more, though every request is answered: others are to be called instead."""
@@ -401,10 +401,7 @@ class Service:
             )
 
     def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
-        for agent, (running, waiting) in self._engine.counts().items():
-            labels = {"agent": agent}
-            yield "dragoman_runs_running", "Runs being executed", {**labels}, running
-            yield "dragoman_runs_waiting", "Runs waiting for room", {**labels}, waiting
+        yield from run_gauges(self._engine)
         yield "dragoman_observers", "Waits and streams that follow a task", {}, self._hub.count()
         yield "dragoman_streams", "Open streams", {}, self.asgi.edge.open_streams()
         if self._webhooks is not None:

@@ -1,6 +1,6 @@
 """Who executes runs, by the configuration: this process, workers that share its store, or either by Temporal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import uvloop
@@ -65,6 +65,18 @@ class ServedEngine(Engine, Protocol):
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return, for each agent, how many runs are running and how many wait."""
         ...
+
+
+def running(engine: ServedEngine) -> int:
+    """Return how many handlers run here."""
+    return sum(here for here, _ in engine.counts().values())
+
+
+def run_gauges(engine: ServedEngine) -> Iterator[tuple[str, str, dict[str, str], float]]:
+    """Give what `/metrics` tells of runs: name, help, labels, value."""
+    for agent, (here, waiting) in engine.counts().items():
+        yield "dragoman_runs_running", "Runs being executed", {"agent": agent}, here
+        yield "dragoman_runs_waiting", "Runs waiting for room", {"agent": agent}, waiting
 
 
 def leaving_runs(config: Config) -> Config:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.agents import Agent
@@ -13,7 +13,7 @@ from dragoman.bindings.health import Health, HealthSurface
 from dragoman.callers import declared, gate_of, verifier_of
 from dragoman.config import Config
 from dragoman.delegating import calling_parts
-from dragoman.executing import ServedEngine, placing_of, working_engine
+from dragoman.executing import ServedEngine, placing_of, run_gauges, running, working_engine
 from dragoman.gateway import Hub
 from dragoman.gateway.elsewhere import Elsewhere, Spans
 from dragoman.gateway.execute import AgentRuntime
@@ -74,7 +74,7 @@ class Worker:
         self._elsewhere = Elsewhere(
             self._store, Hub(), runs_here=self._engine.knows, stopped=self._engine.look_again
         )
-        health = HealthSurface(Health(Metrics((), self._gauges), self._unready))
+        health = HealthSurface(Health(Metrics((), lambda: run_gauges(self._engine)), self._unready))
         self.asgi = AsgiApp(Edge(health, body_limit=config.limits.body))
 
     async def start(self) -> None:
@@ -90,7 +90,7 @@ class Worker:
 
     def running(self) -> int:
         """Return how many handlers run."""
-        return sum(running for running, _ in self._engine.counts().values())
+        return running(self._engine)
 
     def leave(self) -> None:
         """Be ready no more."""
@@ -142,9 +142,3 @@ class Worker:
         except Unavailable as error:
             return [error.message]
         return await self._engine.unready()
-
-    def _gauges(self) -> Iterable[tuple[str, str, dict[str, str], float]]:
-        for agent, (running, waiting) in self._engine.counts().items():
-            labels = {"agent": agent}
-            yield "dragoman_runs_running", "Runs being executed", {**labels}, running
-            yield "dragoman_runs_waiting", "Runs waiting for room", {**labels}, waiting
