@@ -1,7 +1,6 @@
 """Several servers on one PostgreSQL store: what they count, take over, and tell each other."""
 
 import asyncio
-import threading
 from contextlib import suppress
 from typing import Any
 
@@ -19,7 +18,6 @@ from dragoman.model.errors import (
 )
 from dragoman.model.ids import new_id
 from dragoman.stores.postgres import PostgresStore, replicas
-from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.target import Target
 from tests.contract.homes import PostgresHome
 from tests.contract.postgres.folds import fold_once
@@ -37,18 +35,6 @@ from tests.contract.samples import (
     status,
 )
 from tests.harness.postgres import rows
-
-GOOD = 30
-NUL = "before\0after"
-
-
-def hold(store: PostgresStore, gate: threading.Event) -> asyncio.Future[Any]:
-    """Keep the lane busy until the gate opens: what is written meanwhile becomes one batch."""
-
-    async def wait(tx: Transaction) -> bool:
-        return await asyncio.to_thread(gate.wait, 10)
-
-    return asyncio.ensure_future(store._writer.run(Work(act=wait)))
 
 
 async def test_two_servers_count_as_one(
