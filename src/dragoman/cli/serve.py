@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -39,20 +39,14 @@ def serve(
 ) -> None:
     """Serve agents over A2A until it is stopped."""
     import msgspec
-    import uvloop
 
     from dragoman import serving
-    from dragoman.agents import AgentError
     from dragoman.config import host_and_port
     from dragoman.conformance import CONFORMANCE_AGENTS, Conformance
     from dragoman.executing import leaving_runs
-    from dragoman.stores.errors import StoreError
     from dragoman.tables import ConfigError
-    from dragoman.telemetry.logs import LogSink, configure
 
-    # Handlers share this process's interpreter lock: switching often keeps a busy one from stalling the others.
-    sys.setswitchinterval(SWITCH_SECONDS)
-    sys.path.insert(0, str(Path.cwd()))
+    prepare()
     try:
         settings = load_config(config)
         if no_runs:
@@ -66,20 +60,41 @@ def serve(
         refuse(error)
     if tck_table is not None and not conformance:
         refuse("--tck-table is about the conformance agents; write --conformance as well")
+    run_until_stopped(
+        lambda log: serving.serve(
+            settings,
+            files or [],
+            conformance=Conformance(tck_table or "") if conformance else None,
+            data=data,
+            log=log,
+            started=partial(_greet, kits=CONFORMANCE_AGENTS if conformance else ()),
+        )
+    )
+
+
+def prepare() -> None:
+    """Have this process run handlers: of files and modules in the working folder, too."""
+    # They share its interpreter lock: switching often keeps a busy one from stalling the others.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.path.insert(0, str(Path.cwd()))
+
+
+def run_until_stopped(work: Callable[[Any], Coroutine[Any, Any, int]]) -> NoReturn:
+    """Run what `work` makes, given where log lines go, and end the process with its exit code.
+
+    It says why if that cannot start.
+    """
+    import uvloop
+
+    from dragoman.agents import AgentError
+    from dragoman.stores.errors import StoreError
+    from dragoman.tables import ConfigError
+    from dragoman.telemetry.logs import LogSink, configure
+
     log = LogSink()
     configure(log)
-
     try:
-        code = uvloop.run(
-            serving.serve(
-                settings,
-                files or [],
-                conformance=Conformance(tck_table or "") if conformance else None,
-                data=data,
-                log=log,
-                started=partial(_greet, kits=CONFORMANCE_AGENTS if conformance else ()),
-            )
-        )
+        code = uvloop.run(work(log))
     except (ConfigError, AgentError) as error:
         log.close()
         refuse(error)

@@ -1,6 +1,5 @@
 """`dragoman worker`: execute runs apart from the servers that accept them."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.agents import Agent
-from dragoman.cli.serve import SWITCH_SECONDS
+from dragoman.cli.serve import prepare, run_until_stopped
 from dragoman.cli.settings import DATA_FOLDER, ConfigOption, DataOption, FilesArgument, load_config, refuse
 
 
@@ -30,19 +29,14 @@ def worker(
 
     Give it the servers' configuration and agent files. It answers at /healthz, /readyz and /metrics alone.
     """
-    import uvloop
     from msgspec.structs import replace
 
     from dragoman import serving
-    from dragoman.agents import AgentError
     from dragoman.config import host_and_port
     from dragoman.engines.settings import WorkerTable
-    from dragoman.stores.errors import StoreError
     from dragoman.tables import ConfigError
-    from dragoman.telemetry.logs import LogSink, configure
 
-    sys.setswitchinterval(SWITCH_SECONDS)
-    sys.path.insert(0, str(Path.cwd()))
+    prepare()
     try:
         settings = load_config(config)
         if listen is not None:
@@ -50,23 +44,9 @@ def worker(
             settings = replace(settings, worker=WorkerTable(listen))
     except ConfigError as error:
         refuse(error)
-    log = LogSink()
-    configure(log)
-    try:
-        code = uvloop.run(
-            serving.work(settings, files or [], conformance=conformance, data=data, started=_greet)
-        )
-    except (ConfigError, AgentError) as error:
-        log.close()
-        refuse(error)
-    except StoreError as error:
-        log.close()
-        refuse(error, 1)
-    log.close()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Not by returning: that would wait for the thread of a handler which did not end in the drain time, for ever.
-    os._exit(code)
+    run_until_stopped(
+        lambda log: serving.work(settings, files or [], conformance=conformance, data=data, started=_greet)
+    )
 
 
 def _greet(url: str, agents: Sequence[Agent], store: str) -> None:
