@@ -9,6 +9,7 @@ import pytest
 
 from tests.durability.delegating import AGENTS, OPENED
 from tests.durability.ledger import LedgerServer
+from tests.harness.postgres import databases
 from tests.harness.rogue import Rogue
 from tests.harness.server import ServerProcess
 
@@ -27,6 +28,14 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerServer]
     """A server with the ledger agents for tests that only call it, one after the other."""
     with LedgerServer(tmp_path_factory.mktemp("standing") / "data") as place:
         yield place
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A database with the newest schema."""
+    database = databases().make()
+    yield database
+    databases().give_back(database)
 
 
 @pytest.fixture

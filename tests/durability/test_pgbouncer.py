@@ -31,14 +31,6 @@ CONFIG = '[store]\nurl = "{url}"\npooling = "transaction"\n[engine]\nlease = "3s
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
-    """A database, by its own address."""
-    database = databases().make()
-    yield database
-    databases().give_back(database)
-
-
-@pytest.fixture
 def pooler(url: str) -> Iterator[PgBouncer]:
     """A pooler with fewer sessions than one server has connections."""
     with PgBouncer(url, sessions=4) as running:

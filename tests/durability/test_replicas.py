@@ -14,7 +14,7 @@ import pytest
 from dragoman.stores.postgres import administer
 from dragoman.stores.target import Target
 from tests.harness.polling import until
-from tests.harness.postgres import databases, execute, rows
+from tests.harness.postgres import execute, rows
 from tests.harness.server import ServerDidNotStartError, ServerProcess
 from tests.migration.test_served import dragoman
 
@@ -63,14 +63,6 @@ def ended(server: ServerProcess, task_id: str, seconds: float = 20) -> str:
     """Where a task stands in the end."""
     until(lambda: state(server, task_id) in DONE, seconds=seconds, what="the task to end")
     return state(server, task_id)
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the newest schema."""
-    database = databases().make()
-    yield database
-    databases().give_back(database)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from tests.durability.delegating import OPENED, SECRET, delegate, register
 from tests.harness.paths import SOURCE
 from tests.harness.polling import until
-from tests.harness.postgres import databases, execute, rows
+from tests.harness.postgres import execute, rows
 from tests.harness.rogue import HANG, Rogue, reply, task
 from tests.harness.server import ServerProcess
 from tests.harness.wire import call
@@ -44,14 +44,6 @@ def remotes(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         timeout=60,
         check=False,
     )
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the newest schema."""
-    database = databases().make()
-    yield database
-    databases().give_back(database)
 
 
 @pytest.fixture

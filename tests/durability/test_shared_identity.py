@@ -1,7 +1,6 @@
 """The same message at two servers that share a store, hundreds at once and again after both were killed: one run."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from tests.durability.callers import Sent, client, send
 from tests.durability.dialects import DIALECTS
 from tests.durability.ledger import AGENTS
-from tests.harness.postgres import databases, rows
+from tests.harness.postgres import rows
 from tests.harness.server import ServerProcess
 
 pytestmark = pytest.mark.own_store
@@ -17,13 +16,6 @@ pytestmark = pytest.mark.own_store
 DUPLICATES = 300
 AGAIN = 50
 WAYS = ("send", "stream", "at once")
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    database = databases().make()
-    yield database
-    databases().give_back(database)
 
 
 async def test_three_hundred_duplicates_over_two_servers_are_one_run_also_after_both_were_killed(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.harness.polling import until
-from tests.harness.postgres import databases, rows
+from tests.harness.postgres import rows
 from tests.harness.receiver import OK, Notified, Receiver, status
 from tests.harness.server import ServerProcess
 from tests.migration.test_served import dragoman
@@ -39,14 +39,6 @@ push = true
 """
 Pair = tuple[ServerProcess, ServerProcess]
 RETRY = "200ms"
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the newest schema."""
-    database = databases().make()
-    yield database
-    databases().give_back(database)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from temporalio.client import Client, WorkflowHandle
 from tests.durability.test_replicas import ask, begin, ended, sending, state
 from tests.durability.test_workers import has, health
 from tests.harness.polling import until
-from tests.harness.postgres import databases, rows
+from tests.harness.postgres import rows
 from tests.harness.server import ServerProcess, WorkerProcess
 from tests.harness.temporal import SwallowingProxy, TemporalServer
 from tests.harness.temporal import ask as ask_temporal
@@ -56,13 +56,6 @@ def temporal() -> Iterator[TemporalServer]:
     server = TemporalServer()
     yield server
     server.remove()
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    database = databases().make()
-    yield database
-    databases().give_back(database)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from tests.durability.delegating import AGENTS, OPENED, SECRET
 from tests.durability.test_calls import text_of
 from tests.durability.test_shared_delegations import KEY, WRONG_KEY
-from tests.harness.postgres import databases
 from tests.harness.rogue import Rogue, reply, task
 from tests.harness.server import ServerDidNotStartError, ServerProcess, WorkerProcess
 from tests.harness.wire import call
@@ -59,16 +58,14 @@ class Fleet(NamedTuple):
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, other: Rogue) -> Iterator[Fleet]:
-    database = databases().make()
+def fleet(tmp_path: Path, other: Rogue, url: str) -> Iterator[Fleet]:
     config = tmp_path / "dragoman.toml"
-    config.write_text(CONFIG.format(url=database, agents=AGENTS) + OPENED, encoding="utf-8")
+    config.write_text(CONFIG.format(url=url, agents=AGENTS) + OPENED, encoding="utf-8")
     shown = {"SHARED_VAULT_KEY": KEY, "ANNS_TOKEN": CALLER}
     with ServerProcess(tmp_path / "server", config=config, environment=shown) as server:
         made = Fleet(server, config)
         made.ask("/v1/a2a/agents", {"name": "helper", "endpoint_url": other.url(), "bearer_token": SECRET})
         yield made
-    databases().give_back(database)
 
 
 def test_a_handler_at_a_worker_calls_its_tenants_remote_agent(fleet: Fleet, other: Rogue) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.durability.test_replicas import KILLED_SECONDS, ask, begin, ended, opened, sending, state
 from tests.harness.polling import until
-from tests.harness.postgres import databases, rows
+from tests.harness.postgres import rows
 from tests.harness.server import ServerDidNotStartError, ServerProcess, WorkerProcess
 
 pytestmark = pytest.mark.own_store
@@ -53,13 +53,6 @@ def has(url: str, task_id: str, worker: WorkerProcess) -> bool:
     """Whether a run is at a worker."""
     found = rows(url, "SELECT process FROM replica r JOIN task t ON t.owner = r.id WHERE t.id = $1", task_id)
     return bool(found) and found[0][0].startswith(f"process {worker.pid} ")
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    database = databases().make()
-    yield database
-    databases().give_back(database)
 
 
 def configured(url: str, folder: Path, max_runs: int = 50, max_waiting: int = 1000) -> Path:
