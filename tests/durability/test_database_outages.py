@@ -21,7 +21,7 @@ from tests.durability.test_replicas import ask, begin, ended, opened, sending
 from tests.durability.test_workers import health
 from tests.harness.database_proxy import DatabaseProxy
 from tests.harness.polling import until
-from tests.harness.postgres import PostgresServer, rows
+from tests.harness.postgres import PostgresServer, execute, rows
 from tests.harness.server import ServerProcess
 
 pytestmark = pytest.mark.own_store
@@ -125,7 +125,7 @@ def test_nothing_acknowledged_is_lost_and_callers_are_told_to_try_again(
     for refusal in callers.refusals:
         assert refusal["error"]["code"] == 503, refusal
         assert refusal["error"]["status"] == "UNAVAILABLE"
-        assert refusal["error"]["message"].startswith("The task store ")
+        assert refusal["error"]["message"].startswith(("The task store ", "The agent has not answered yet"))
         assert refusal["retry"] == "5"
     url = (standby if what == "failover" else first).url()
     kept = dict(rows(url, "SELECT convert_from(message_id, 'UTF8'), task_id FROM identity"))
@@ -252,6 +252,35 @@ def test_whoever_follows_misses_nothing_though_all_that_listens_is_cut_again_and
     attempts = "SELECT max(attempt), max(r.n) FROM task, (SELECT count(*) AS n FROM replica) r"
     assert [tuple(row) for row in rows(postgres.url(), attempts)] == [(1, 2)], "nobody was taken for dead"
 
+
+def test_who_does_not_want_to_wait_is_told_soon_when_a_run_was_accepted_and_nothing_else_can_be_written(
+    processes: ExitStack, url: str, tmp_path: Path
+) -> None:
+    """Whether it is a task is not known yet; a full disk takes the message and not what comes after it."""
+    execute(url, FULL)
+    config = tmp_path / "dragoman.toml"
+    config.write_text(f'[store]\nurl = "{url}"\n', encoding="utf-8")
+    server = processes.enter_context(ServerProcess(tmp_path / "one", config=config))
+    began = time.monotonic()
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        ask(server, "/message:send", sending("slow 1", "m", at_once=True))
+    assert 9 < time.monotonic() - began < 15
+    assert (refusal.value.code, refusal.value.headers["Retry-After"]) == (503, "5")
+    assert json.load(refusal.value)["error"]["message"] == (
+        "The agent has not answered yet; send the same message again to wait for its answer"
+    )
+    execute(url, "DROP TRIGGER full_disk ON task")
+    accepted = rows(url, "SELECT id FROM task")
+    sent = ask(server, "/message:send", sending("slow 1", "m"))["task"]
+    assert [(sent["id"],)] == [tuple(row) for row in accepted]
+    assert sent["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+FULL = """
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER full_disk BEFORE UPDATE ON task FOR EACH ROW EXECUTE FUNCTION full_disk();
+"""
 
 CUT = (
     "SELECT pg_terminate_backend(l.pid) FROM pg_locks l"

@@ -31,8 +31,12 @@ from dragoman.model.operation import Operation, SendMessage
 WINDOW = 110.0
 """Seconds that a blocking send waits before it returns the task as it stands; the run goes on."""
 
+SHAPE_SECONDS = 10.0
+"""Seconds that a caller who does not want to wait waits for it to be known whether the answer is a task: it is a moment
+after the run was accepted, unless the store can be written to no more."""
+
 RETRY_AFTER = 5
-"""Seconds after which a caller whose message found the agent's queue full should send it again."""
+"""Seconds after which a caller who was told to send a message again should do so."""
 
 
 class Sender:
@@ -210,7 +214,10 @@ class Sender:
     async def _watch(self, observer: Observer, fold: TaskFold, call: Call, request: SendMessage) -> None:
         """Fold what happens until there is something to answer with, or no more time to wait."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + (self._window if call.policy.window is None else call.policy.window)
+        window = self._window if call.policy.window is None else call.policy.window
+        if request.return_immediately and call.settings.replies == "either":
+            window = min(window, SHAPE_SECONDS)
+        until = loop.time() + window
         while not _is_answerable(fold, call.settings, request.return_immediately):
             left = until - loop.time()
             if left <= 0 or self._hub.is_stopping:
@@ -229,7 +236,8 @@ class Sender:
             if _is_over(fold):
                 raise _no_reply()
             raise Unavailable(
-                "The agent has not answered yet; send the same message again to wait for its answer"
+                "The agent has not answered yet; send the same message again to wait for its answer",
+                retry_after=RETRY_AFTER,
             )
         if is_withheld(call.access, fold.sources):
             return Answer(result=without_content(fold.task(history_length=0)), replayed=replayed)
