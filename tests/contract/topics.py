@@ -146,6 +146,10 @@ STORE_FIXTURES = frozenset({"home", "store", "tenants"})
 """What tests of `tests/contract` have one of for each store."""
 
 
+DATABASES = ("databases()", "PostgresServer()", "with Fleet()", "url: str")
+"""How tests of other folders come by a database; the last is the fixture of `tests/durability`."""
+
+
 def function(test: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
     """Return the definition of a test.
 
@@ -164,7 +168,7 @@ def is_always_on_postgres(test: str) -> bool:
     source = path.read_text(encoding="utf-8")
     if path.parent.name == "contract":
         return not STORE_FIXTURES.isdisjoint(argument.arg for argument in function(test).args.args)
-    return "databases()" in source or "PostgresServer()" in source or "with Fleet()" in source
+    return any(one in source for one in DATABASES)
 
 
 def is_for_sqlite_alone(path: Path) -> bool:

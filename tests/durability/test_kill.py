@@ -5,7 +5,11 @@ from collections import Counter
 
 from tests.durability.callers import Sent, client, send, texts
 from tests.durability.ledger import LedgerServer
+from tests.harness import engines
 from tests.harness.polling import until
+
+AT_ONCE_SECONDS = 8.0 if engines.is_temporal() else 2.0
+"""Temporal misses the one that is gone when a heartbeat is late by its lease, which is 2 s here."""
 
 
 async def test_a_resent_message_waits_for_the_run_that_was_interrupted(server: LedgerServer) -> None:
@@ -34,7 +38,7 @@ async def test_an_unfinished_run_goes_on_at_once_after_a_restart(server: LedgerS
     entered = until(
         lambda: [line for line in server.noted(what="entered") if line["attempt"] == 2],
         what="the second attempt",
-        seconds=2.0,
+        seconds=AT_ONCE_SECONDS,
     )
     assert entered[0]["task"] == task_id
     task = server.ended("worker", task_id)
