@@ -20,6 +20,7 @@ from dragoman.app import Service
 from dragoman.config import Config, Server, Store
 from dragoman.engines.embedded import EmbeddedEngine
 from dragoman.engines.settings import EngineTable
+from dragoman.engines.showing import SHOW_AFTER
 from dragoman.engines.temporal.engine import TemporalEngine
 from dragoman.engines.temporal.settings import TemporalTable
 from dragoman.gateway import Answer, Call, Gateway
@@ -63,10 +64,12 @@ class EngineRoom(Protocol):
     """A server's inside with one engine. It can crash and be started again on the same store.
 
     `queues_here`: runs wait in the engine's own process, in an order and within bounds that are under contract too.
+    `shows_after`: seconds after which a run that did nothing yet shows as a task.
     """
 
     name: str
     queues_here = True
+    shows_after = SHOW_AFTER
 
     def __init__(self, folder: Path) -> None:
         """Prepare an empty store in `folder`."""
@@ -317,6 +320,8 @@ class TemporalRoom(EmbeddedRoom):
 
     name = "temporal"
     queues_here = False
+    # Temporal takes longer to begin than a run may take before it shows.
+    shows_after = 2.0
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -328,8 +333,7 @@ class TemporalRoom(EmbeddedRoom):
 
     async def start(self, *agents: Agent, max_runs: int = 1000) -> None:
         await super().start(*agents, max_runs=max_runs)
-        # Temporal takes longer to begin than a run may take before it shows.
-        self._handlers()._fresh._after = 2.0
+        self._handlers()._fresh._after = self.shows_after
 
     def _handlers(self) -> EmbeddedEngine:
         assert self._service is not None

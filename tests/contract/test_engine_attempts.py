@@ -206,7 +206,7 @@ async def test_a_later_attempt_that_does_nothing_for_a_while_shows_as_a_working_
     @agent.handler
     async def work(run: Run) -> None:
         await crash.here(run)
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(room.shows_after + 0.35)
 
     task = await survived(room, agent, crash)
     states = [change.state for change in said(await room.events(task.id)) if isinstance(change, StatusChange)]
