@@ -13,7 +13,17 @@ from dragoman.model.task import TaskState
 
 
 class Operation(StrEnum):
-    """The operations, by their 1.0 names (A2A 1.0 §5.3)."""
+    """The operations, by their 1.0 names (A2A 1.0 §5.3).
+
+    Attributes:
+        writes: whether it changes something, so that whatever speaks against its answer must be found before it.
+        streams: whether its result is a stream of events.
+        right: what a caller needs beside `Right.ANSWER`.
+    """
+
+    writes: bool
+    streams: bool
+    right: Right
 
     SEND_MESSAGE = "SendMessage"
     SEND_STREAMING_MESSAGE = "SendStreamingMessage"
@@ -27,21 +37,6 @@ class Operation(StrEnum):
     DELETE_PUSH_CONFIG = "DeleteTaskPushNotificationConfig"
     GET_EXTENDED_CARD = "GetExtendedAgentCard"
 
-    @property
-    def writes(self) -> bool:
-        """The operation changes something, so whatever speaks against its answer must be found before it."""
-        return self in _WRITING
-
-    @property
-    def right(self) -> Right:
-        """What a caller needs beside `Right.ANSWER`."""
-        return Right.DELEGATE if self.writes else Right.READ
-
-    @property
-    def streams(self) -> bool:
-        """The result is a stream of events."""
-        return self in {Operation.SEND_STREAMING_MESSAGE, Operation.SUBSCRIBE_TO_TASK}
-
 
 _WRITING = frozenset(
     [
@@ -52,6 +47,12 @@ _WRITING = frozenset(
         Operation.DELETE_PUSH_CONFIG,
     ]
 )
+
+for _operation in Operation:
+    # Asked several times a request: attributes, where properties would each be a call.
+    _operation.writes = _operation in _WRITING
+    _operation.streams = _operation in (Operation.SEND_STREAMING_MESSAGE, Operation.SUBSCRIBE_TO_TASK)
+    _operation.right = Right.DELEGATE if _operation.writes else Right.READ
 
 
 class SendMessage(Struct, frozen=True, kw_only=True):
