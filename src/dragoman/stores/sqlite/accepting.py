@@ -9,7 +9,7 @@ from dragoman.gateway.quota import refusal
 from dragoman.model import Received, TaskEvent, TaskState
 from dragoman.model.errors import QuotaExceeded, TaskNotFound
 from dragoman.stores.records import accepted_from_row, encode
-from dragoman.stores.rows import awaits_approval, check_continued
+from dragoman.stores.rows import TaskRow, awaits_approval, check_continued
 from dragoman.stores.sqlite import hooks
 from dragoman.stores.sqlite.approving import is_awaited
 from dragoman.stores.sqlite.dispatching import note
@@ -133,6 +133,20 @@ def _begin(tx: Transaction, acceptance: Acceptance, scope: int, lease_ms: int) -
         visible=acceptance.visible,
     )
     if is_here:
+        tx.begun[task_id] = TaskRow(
+            id=task_id,
+            scope_id=scope,
+            context_id=context_id,
+            visible=acceptance.visible,
+            counted=counted,
+            state=TaskState.SUBMITTED,
+            status_at=now,
+            status_seq=1,
+            seq=1,
+            epoch=1,
+            attempt=1,
+            dispatch="sent",
+        )
         tx.runs.append(run)
     else:
         tx.offered.append(run)

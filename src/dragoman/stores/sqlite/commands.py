@@ -4,6 +4,7 @@ Each checks all that can be wrong before its first write, because the transactio
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from dragoman.gateway.audit import AuditEntry, task_path
 from dragoman.gateway.ports import JournalEntry, Lease, LostRun
@@ -24,6 +25,7 @@ from dragoman.stores.rows import (
 from dragoman.stores.sqlite.dispatching import note_end, note_taken
 from dragoman.stores.sqlite.evidence import has_used, note_sources
 from dragoman.stores.sqlite.rows import (
+    NotAsBegunError,
     fail,
     find,
     leased,
@@ -40,11 +42,21 @@ SWEPT = 200
 
 def append(tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: bool) -> tuple[TaskEvent, ...]:
     """See `TaskStore.append`."""
-    row = leased(tx, lease)
+    begun = tx.begun.pop(lease.task_id, None)
+    if begun is not None and begun.epoch == lease.epoch:
+        # Mostly nobody has written to it since, and then it need not be read.
+        with suppress(NotAsBegunError):
+            return _append(tx, begun, changes, reveal, as_begun=True)
+    return _append(tx, leased(tx, lease), changes, reveal)
+
+
+def _append(
+    tx: Transaction, row: TaskRow, changes: Sequence[Change], reveal: bool, *, as_begun: bool = False
+) -> tuple[TaskEvent, ...]:
     changes = [as_shown(row, change) for change in changes if not _says_nothing_new(tx, row, change)]
     if not changes:
         return ()
-    events = write(tx, row, changes, reveal=reveal)
+    events = write(tx, row, changes, reveal=reveal, as_begun=as_begun)
     note_sources(tx, row, changes)
     if row.state.is_terminal:
         note_end(tx, row.id, by_handler=True)

@@ -13,6 +13,12 @@ from dragoman.stores.rows import COLUMNS, TaskRow, held, move
 from dragoman.stores.sqlite.dispatching import note_end
 from dragoman.stores.sqlite.writer import Transaction
 
+_AS_BEGUN = " AND seq = ? AND epoch = ? AND visible = ? AND counted = ? AND dispatch = 'sent'"
+
+
+class NotAsBegunError(Exception):
+    """Somebody has written to a run since it was begun."""
+
 
 def scope_id(tx: Transaction, scope: Scope, *, create: bool = False) -> int:
     """Return the number of a scope; of a new one 0, which no task has, unless it is to be created."""
@@ -66,10 +72,20 @@ def fail(tx: Transaction, row: TaskRow, text: str, *, reveal: bool = False) -> t
 
 
 def write(
-    tx: Transaction, row: TaskRow, changes: Sequence[Change], *, reveal: bool = False
+    tx: Transaction,
+    row: TaskRow,
+    changes: Sequence[Change],
+    *,
+    reveal: bool = False,
+    as_begun: bool = False,
 ) -> tuple[TaskEvent, ...]:
-    """Add events to a task and move its row with them."""
-    before, was_visible = row.state, row.visible
+    """Add events to a task and move its row with them; with `as_begun` the row was not read, but is to be so still.
+
+    Raises:
+        NotAsBegunError: it is not; nothing was written.
+    """
+    before, was_visible, was_counted = row.state, row.visible, row.counted
+    where, still = (_AS_BEGUN, (row.seq, row.epoch, was_visible, was_counted)) if as_begun else ("", ())
     # Nothing can fail by our rules after this.
     events = move(row, changes, tx.now)
     state = row.state
@@ -77,13 +93,13 @@ def write(
         row.visible = 1
         row.counted = has_counters(tx, row.scope_id, row.context_id)
     if row.visible and was_visible and row.status_seq < events[0].seq:
-        tx.execute("UPDATE task SET seq = ? WHERE id = ?", (row.seq, row.id))
+        done = tx.execute(f"UPDATE task SET seq = ? WHERE id = ?{where}", (row.seq, row.id, *still))
     else:
         parked = state.is_interrupted
         dispatch = "done" if state.is_terminal else "parked" if parked else row.dispatch
-        tx.execute(
+        done = tx.execute(
             "UPDATE task SET seq = ?, state = ?, status_at = ?, status_seq = ?, visible = ?, counted = ?, epoch = ?,"
-            " dispatch = ?, parked_at = ? WHERE id = ?",
+            f" dispatch = ?, parked_at = ? WHERE id = ?{where}",
             (
                 row.seq,
                 state,
@@ -95,17 +111,20 @@ def write(
                 dispatch,
                 events[0].at if parked else None,
                 row.id,
+                *still,
             ),
         )
+    if as_begun and not done.rowcount:
+        raise NotAsBegunError
     tx.executemany(
         "INSERT INTO event VALUES (?, ?, ?, ?, ?)",
         [(row.id, event.seq, event.attempt, event.at, encode(event.change)) for event in events],
     )
     context_id = row.context_id if row.counted else ""
-    if was_visible and row.visible and state is not before:
-        tx.count(row.scope_id, context_id, before, -1)
-    if row.visible and (not was_visible or state is not before):
+    if row.visible and not was_visible:
         tx.count(row.scope_id, context_id, state, 1)
+    elif row.visible and state is not before:
+        tx.count_moved(row.scope_id, context_id, before, state)
     if state.is_terminal and not before.is_terminal:
         tx.tallies.move(row.scope_id, running=-1)
     tx.events.extend(events)

@@ -22,6 +22,7 @@ from dragoman.gateway.quota import Tally
 from dragoman.model import Scope, TaskEvent, TaskState
 from dragoman.model.errors import DragomanError, Unavailable
 from dragoman.stores import auditing
+from dragoman.stores.rows import TaskRow
 from dragoman.stores.sqlite.connection import BUSY_SECONDS, cause_of, is_busy, unavailable
 from dragoman.stores.sqlite.ownership import HEARTBEAT_SECONDS, Ownership, OwnershipLost
 from dragoman.stores.sqlite.tallying import count
@@ -35,6 +36,9 @@ BUSY_BATCH = 4
 GATHER_SECONDS = 0.001
 """After a batch of at least `BUSY_BATCH`, wait this long for the next one to gather. A commit costs the same for one
 operation as for twenty: under load this takes a tenth off the CPU of a send and nothing off its rate."""
+
+MOST_BEGUN = 10_000
+"""Rows of runs that are remembered; those that nobody ever asks for again are among them."""
 
 MIN_BEAT_SECONDS = 0.05
 
@@ -67,6 +71,8 @@ class Transaction:
         scopes: numbers of scopes that are known from commits before this one.
         new_scopes: numbers given out in this transaction.
         tallies: how many tasks there are, for quotas.
+        begun: the rows of runs that were begun here and not written to since, as far as this process knows; what is
+            done with one must make sure that it still is so.
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class Transaction:
         scopes: dict[Scope, int],
         tallies: Tallies | None = None,
         placing: Placing = Placing.HERE,
+        begun: dict[str, TaskRow] | None = None,
     ) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -91,6 +98,7 @@ class Transaction:
         self.scopes = scopes
         self.new_scopes: dict[Scope, int] = {}
         self.tallies = tallies if tallies is not None else Tallies()
+        self.begun = begun if begun is not None else {}
         self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * len(TaskState))
 
     def tally(self, scope: Scope) -> tuple[Tally, Tally]:
@@ -109,6 +117,13 @@ class Transaction:
         self.tallies.move(scope_id, stored=step)
         if context_id:
             self._counts[scope_id, context_id][state - 1] += step
+
+    def count_moved(self, scope_id: int, context_id: str, before: TaskState, after: TaskState) -> None:
+        """Note that a visible task went from one state to another; otherwise as `count`."""
+        for key in ((scope_id, ""), (scope_id, context_id)) if context_id else ((scope_id, ""),):
+            counts = self._counts[key]
+            counts[before - 1] -= 1
+            counts[after - 1] += 1
 
     def note(self, entry: AuditEntry | None, target: str, outcome: str = OK, detail: str = "") -> None:
         """Add to the audit what came of a request that is audited; nothing for `None`."""
@@ -184,6 +199,7 @@ class Writer:
         self._refusal: Exception | None = None
         self._scopes: dict[Scope, int] = {}
         self._tallies = Tallies()
+        self._begun: dict[str, TaskRow] = {}
         self._foreign_writes = self._data_version()
 
     def start(self) -> None:
@@ -287,8 +303,16 @@ class Writer:
 
     def _begin(self) -> Transaction:
         now = self._ownership.check(self._connection)
+        if len(self._begun) > MOST_BEGUN:
+            self._begun.clear()
         return Transaction(
-            self._connection, self._ownership.epoch, now, self._scopes, self._tallies, self._placing
+            self._connection,
+            self._ownership.epoch,
+            now,
+            self._scopes,
+            self._tallies,
+            self._placing,
+            self._begun,
         )
 
     def _beat(self) -> None:
