@@ -71,23 +71,11 @@ class Sender:
             A2AError, InvalidParams, QuotaExceeded, Unavailable: the message was refused; nothing was stored.
         """
         acceptance = await self._acceptance(call, request)
-        if call.policy.watches and not request.return_immediately:
-            lease = await self._watchers.enter(call.principal)
-            try:
-                return await self._send(call, request, acceptance)
-            finally:
-                lease.release()
-        return await self._send(call, request, acceptance)
-
-    async def _send(self, call: Call, request: SendMessage, acceptance: Acceptance) -> Answer:
-        with self._hub.observe(acceptance.task_id, None, call) as observer:
+        waits = call.policy.watches and not request.return_immediately
+        lease = await self._watchers.enter(call.principal) if waits else None
+        with self._hub.observe(acceptance.task_id, lease, call) as observer:
             accepted = await self._accept(acceptance)
-            if accepted.task_id == acceptance.task_id:
-                fold = _fold(acceptance, accepted)
-                await self._watch(observer, fold, call, request)
-                return self._answer(fold, call, request, accepted.replayed)
-        with self._hub.observe(accepted.task_id, None, call) as observer:
-            fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
+            fold = _begun(acceptance, accepted) or await self._earlier(call, accepted, observer)
             await self._watch(observer, fold, call, request)
             return self._answer(fold, call, request, accepted.replayed)
 
@@ -106,11 +94,7 @@ class Sender:
         observer = self._hub.observe(acceptance.task_id, lease, call, streams=True).attach()
         try:
             accepted = await self._accept(acceptance)
-            if accepted.task_id == acceptance.task_id:
-                fold = _fold(acceptance, accepted)
-            else:
-                observer.move(accepted.task_id)
-                fold = await self._store.read(call.scope, accepted.task_id, hidden=True)
+            fold = _begun(acceptance, accepted) or await self._earlier(call, accepted, observer)
         except BaseException:
             observer.detach()
             raise
@@ -120,6 +104,18 @@ class Sender:
             release=observer.detach,
             replayed=accepted.replayed,
         )
+
+    async def _earlier(self, call: Call, accepted: Accepted, observer: Observer) -> TaskFold:
+        """Return the task that a message belongs to and did not begin; the observer is its from then on.
+
+        It is as the message found it, even if it has moved on: what came of the message is told event by event.
+        """
+        observer.move(accepted.task_id)
+        until = accepted.events[-1].seq if accepted.events else None
+        fold = await self._store.read(call.scope, accepted.task_id, hidden=True, until=until)
+        if until is not None:
+            observer.look_again()
+        return fold
 
     async def _accept(self, acceptance: Acceptance) -> Accepted:
         """Store a message, unless a run of its own would find the agent's queue full.
@@ -245,7 +241,10 @@ class Sender:
         return Answer(result=show(call, task), replayed=replayed)
 
 
-def _fold(acceptance: Acceptance, accepted: Accepted) -> TaskFold:
+def _begun(acceptance: Acceptance, accepted: Accepted) -> TaskFold | None:
+    """Return the task that a message began, or `None` if it belongs to another."""
+    if accepted.task_id != acceptance.task_id:
+        return None
     fold = TaskFold(
         acceptance.task_id,
         acceptance.message.context_id or acceptance.context_id,

@@ -1,13 +1,14 @@
 """Streams: a snapshot, then every event, to the end; and nothing left behind."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from dragoman.gateway import EventStream
 from dragoman.gateway.observe import MAX_EVENTS
 from dragoman.gateway.ports import Lease
-from dragoman.model import Received, Resumed, Role, Task, TaskState, TextPart
+from dragoman.model import Received, Resumed, Role, Task, TaskFold, TaskState, TextPart
 from dragoman.model.card import Capabilities
 from dragoman.model.errors import TaskNotFound, UnsupportedOperation
 from dragoman.model.message import Message
@@ -48,6 +49,28 @@ def test_a_sent_message_streams_its_task_from_the_first_state_to_the_last() -> N
             "5 COMPLETED",
         ]
         assert world.hub.count() == 0
+
+    play(scenario())
+
+
+def test_the_stream_of_an_answer_tells_all_that_came_of_it_however_quick_that_was() -> None:
+    async def ask_once(world: World, lease: Lease) -> None:
+        first = world.store.state(lease.task_id) is TaskState.SUBMITTED
+        await world.act(lease, status(ASKING, "which?") if first else status(COMPLETED, "that one"))
+
+    async def scenario() -> None:
+        world = World(ask_once)
+        lease = await accepted(world)
+        await world.settle()
+        read = world.store.read
+
+        async def read_late(*args: Any, **options: Any) -> TaskFold:
+            await world.settle()
+            return await read(*args, **options)
+
+        world.store.read = read_late  # type: ignore[method-assign]
+        stream = await world.stream(SEND, message("this", message_id="n", task_id=lease.task_id))
+        assert await told(stream) == ["3 task WORKING", "4 COMPLETED"]
 
     play(scenario())
 
