@@ -348,11 +348,11 @@ class Agent:
         """See `gateway.execute.AgentRuntime`."""
         await _call(self._shutdown)
 
-    async def run(self, execution: Execution) -> None:
+    def run(self, execution: Execution) -> Awaitable[None]:
         """See `gateway.execute.AgentRuntime`."""
         if self._runner is None:
             raise AgentError(f"{self.place}: agent {self.id!r} has no handler")
-        await self._runner(execution)
+        return self._runner(execution)
 
 
 def _capabilities(

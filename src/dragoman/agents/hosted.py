@@ -1,5 +1,7 @@
 """An agent as the hosted profile serves it: the same handler, with text in and one verified text out."""
 
+from collections.abc import Awaitable
+
 from msgspec import structs
 
 from dragoman.agents.agent import Agent
@@ -48,6 +50,6 @@ class HostedAgent:
     async def shutdown(self) -> None:
         """Do nothing: the agent itself is stopped once."""
 
-    async def run(self, execution: Execution) -> None:
+    def run(self, execution: Execution) -> Awaitable[None]:
         """See `gateway.execute.AgentRuntime`."""
-        await self._agent.run(execution)
+        return self._agent.run(execution)

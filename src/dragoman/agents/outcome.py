@@ -90,7 +90,7 @@ def as_changes(result: Any, artifact_id: Callable[[], str]) -> tuple[Change, ...
     done = StatusChange(TaskState.COMPLETED)
     if result is None:
         return (done,)
-    if isinstance(result, list | tuple) and result and all(isinstance(item, Artifact) for item in result):
+    if isinstance(result, (list, tuple)) and result and all(isinstance(item, Artifact) for item in result):
         return (*(ArtifactChunk(item, last_chunk=True) for item in result), done)
     artifact = result if isinstance(result, Artifact) else as_artifact(result, artifact_id=artifact_id())
     return ArtifactChunk(artifact, last_chunk=True), done

@@ -131,17 +131,21 @@ class Execution:
         self._check_entered()
         is_new = self._journal.next_act()
         if self._gathered is not None:
-            given, gathered = changes, self._gathered
-            changes = await self._check(lambda: gathered.take(given))
+            given = changes
+            try:
+                changes = self._gathered.take(given)
+            except ResultRefused as refusal:
+                raise await self._refused(refusal) from None
             self._journal.give(given)
             if not changes:
                 return
         state = self.state
-        if state is TaskState.SUBMITTED and isinstance(changes[0], ArtifactChunk) and not _is_ending(changes):
+        ends = _is_ending(changes)
+        if state is TaskState.SUBMITTED and isinstance(changes[0], ArtifactChunk) and not ends:
             changes = (StatusChange(TaskState.WORKING), *changes)
         for change in changes:
             state = advance(state, change)
-        if _is_ending(changes):
+        if ends:
             self._journal.check_end()
         if is_new:
             await self._append(changes)
@@ -294,7 +298,10 @@ class Execution:
             )
         advance(self.state, question)
         if self._gathered is not None:
-            await self._check(lambda: check_words(question))
+            try:
+                check_words(question)
+            except ResultRefused as refusal:
+                raise await self._refused(refusal) from None
         # Not to be left half done by a timeout around it, or by a task group that gives up.
         self._parking = asyncio.ensure_future(self._park(point, question, approval))
         self._parking.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -388,14 +395,11 @@ class Execution:
         if self.on_parked is not None:
             self.on_parked(self.ref.lease.task_id)
 
-    async def _check(self, take: Callable[[], T]) -> T:
-        """Do what may refuse what the handler gives: the run ends as FAILED then."""
-        try:
-            return take()
-        except ResultRefused as refusal:
-            await self._append((StatusChange(TaskState.FAILED, self.say(str(refusal))),))
-            self.state, self.ended = TaskState.FAILED, True
-            raise IllegalChange(str(refusal)) from None
+    async def _refused(self, refusal: ResultRefused) -> IllegalChange:
+        """End the run as FAILED, and return what its handler is told: what it gave cannot be a result."""
+        await self._append((StatusChange(TaskState.FAILED, self.say(str(refusal))),))
+        self.state, self.ended = TaskState.FAILED, True
+        return IllegalChange(str(refusal))
 
     async def _append(self, changes: tuple[Change, ...]) -> None:
         reveal = (
@@ -445,8 +449,8 @@ class AgentRuntime(Protocol):
         """Put away what `startup` made; called once on the agent's own loop."""
         ...
 
-    async def run(self, execution: Execution) -> None:
-        """Run the handler for one attempt of a run; called on the agent's own loop."""
+    def run(self, execution: Execution) -> Awaitable[None]:
+        """Run the handler for one attempt of a run; called, and awaited, on the agent's own loop."""
         ...
 
 

@@ -1,5 +1,8 @@
 """The gateway as its bindings see it: one method that performs any operation."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from dragoman.gateway.call import Answer, Call, EventStream
 from dragoman.gateway.cancel import Canceller
 from dragoman.gateway.cards import ExtendedCard, extended_card
@@ -52,8 +55,8 @@ class Gateway:
         self._canceller = Canceller(store, engine)
         self._subscriber = Subscriber(store, hub, watchers, heartbeat=heartbeat)
 
-    async def perform(self, call: Call, operation: Operation, request: Request) -> Result:
-        """Perform an operation and return its result.
+    def perform(self, call: Call, operation: Operation, request: Request) -> Coroutine[Any, Any, Result]:
+        """Perform an operation and return its result, once that is awaited.
 
         Raises:
             DragomanError: it was refused or failed; the error tree says how.
@@ -62,24 +65,27 @@ class Gateway:
         match request:
             case SendMessage():
                 if operation is Operation.SEND_STREAMING_MESSAGE:
-                    return await self._sender.stream(call, request)
-                return await self._sender.send(call, request)
+                    return self._sender.stream(call, request)
+                return self._sender.send(call, request)
             case GetTask():
-                return await self._reader.get(call, request)
+                return self._reader.get(call, request)
             case ListTasks():
-                return await self._reader.list(call, request)
+                return self._reader.list(call, request)
             case CancelTask():
-                return await self._canceller.cancel(call, request)
+                return self._canceller.cancel(call, request)
             case SubscribeToTask():
-                return await self._subscriber.subscribe(call, request)
+                return self._subscriber.subscribe(call, request)
             case CreatePushConfig():
-                return await self._hooks.create(call, request)
+                return self._hooks.create(call, request)
             case GetPushConfig():
-                return await self._hooks.get(call, request)
+                return self._hooks.get(call, request)
             case ListPushConfigs():
-                return await self._hooks.list(call, request)
+                return self._hooks.list(call, request)
             case DeletePushConfig():
-                await self._hooks.delete(call, request)
-                return None
+                return self._hooks.delete(call, request)
             case GetExtendedCard():
-                return extended_card(call)
+                return _at_once(extended_card(call))
+
+
+async def _at_once(result: Result) -> Result:
+    return result

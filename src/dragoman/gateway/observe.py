@@ -183,7 +183,14 @@ class Observer:
             left = None if until is None else until - loop.time()
             if (left is not None and left <= 0) or (self._hub.is_stopping and not self._streams):
                 return ()
-            await self._wait(loop, left)
+            waiter = self._waiter = loop.create_future()
+            timer = loop.call_later(left, self.wake) if left is not None else None
+            try:
+                await waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
 
     def _has_come(self) -> bool:
         """Tell whether there is something to look at."""
@@ -194,16 +201,6 @@ class Observer:
         self._buffer.clear()
         self._bytes = 0
         return found
-
-    async def _wait(self, loop: asyncio.AbstractEventLoop, timeout: float | None) -> None:
-        waiter = self._waiter = loop.create_future()
-        timer = loop.call_later(timeout, self.wake) if timeout is not None else None
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
 
 
 class Hub:
@@ -351,7 +348,11 @@ class Hub:
 
 def _follow(found: Sequence[Committed], after: int) -> bool:
     """Tell whether events follow sequence number `after` without a gap; where servers share a store, they may not."""
-    return all(item.event.seq == seq for seq, item in enumerate(found, after + 1))
+    for item in found:
+        after += 1
+        if item.event.seq != after:
+            return False
+    return True
 
 
 def committed(event: TaskEvent) -> Committed:

@@ -1,6 +1,6 @@
 """What the gateway needs from the outside: a store, an engine, agents. Protocols and plain values only."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -170,9 +170,9 @@ class TaskStore(Protocol):
     Any method raises Unavailable when the store cannot do its work just now.
     """
 
-    async def accept(
+    def accept(
         self, acceptance: Acceptance, *, decided: Callable[[], object] | None = None
-    ) -> Accepted:
+    ) -> Awaitable[Accepted]:
         """Store a message, and with it a new task and run or the next turn of an old one, in one transaction.
 
         A message to a task that waits for its caller moves it to WORKING, is noted in the journal as the answer, and
@@ -199,9 +199,9 @@ class TaskStore(Protocol):
         """
         ...
 
-    async def append(
+    def append(
         self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
-    ) -> tuple[TaskEvent, ...]:
+    ) -> Awaitable[tuple[TaskEvent, ...]]:
         """Add events to a run, all or none; `reveal` makes its task visible. A source is noted once for a run.
 
         Raises:

@@ -23,7 +23,7 @@ def request_id(value: Any) -> bytes:
     """Return the id of a request as JSON text; `null` if it has none that may be echoed."""
     if isinstance(value, dict):
         found = value.get("id")
-        if isinstance(found, str | int) and not isinstance(found, bool):
+        if isinstance(found, (str, int)) and not isinstance(found, bool):
             try:
                 return _encode(found)
             except UnicodeEncodeError:
@@ -45,7 +45,7 @@ def read_envelope(value: Any) -> Envelope:
     if value.get("jsonrpc") != "2.0":
         raise InvalidRequest('jsonrpc must be "2.0"')
     identifier = value.get("id")
-    if isinstance(identifier, bool) or not isinstance(identifier, str | int | None):
+    if isinstance(identifier, bool) or not (identifier is None or isinstance(identifier, (str, int))):
         raise InvalidRequest(f"id must be a string, a whole number or null, not {kind_of(identifier)}")
     method = value.get("method")
     if not isinstance(method, str) or not method:

@@ -32,6 +32,8 @@ def requested_version(headers: Sequence[bytes], query: Sequence[str], served: Co
     if not headers and not query:
         return None
     try:
+        if len(headers) == 1 and not query:
+            return headers[0].strip(b" \t").decode("ascii") or None
         named = {value.strip(b" \t").decode("ascii") for value in headers} | set(query)
     except UnicodeDecodeError:
         raise unsupported("\N{REPLACEMENT CHARACTER}", served) from None

@@ -47,6 +47,9 @@ def decode_send(params: dict[str, Any], agent: str) -> SendMessage:
     message = request.fields("message")
     if message is None:
         raise request.wrong("message", "is required")
+    if len(params) == 1:
+        # Most requests have nothing else, and nothing is quicker than not to look for it.
+        return SendMessage(message=read_message(message, _SPEECH), generation=GENERATION)
     modes: tuple[str, ...] = ()
     history, at_once, push = None, False, None
     configuration = request.fields("configuration")
@@ -209,6 +212,8 @@ def read_part(fields: Fields) -> Part:
         InvalidParams: it is none of A2A 1.0.
     """
     value = fields.members
+    if len(value) == 1 and isinstance(text := value.get("text"), str):
+        return TextPart(text=text)
     for name in _LEGACY:
         if name in value:
             raise fields.wrong(

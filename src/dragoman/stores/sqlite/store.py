@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -171,27 +171,21 @@ class SqliteStore:
         """See `TaskStore.on_commit`."""
         self._listeners.append(listener)
 
-    async def accept(
+    def accept(
         self, acceptance: Acceptance, *, decided: Callable[[], object] | None = None
-    ) -> Accepted:
+    ) -> Awaitable[Accepted]:
         """See `TaskStore.accept`."""
-        accepted: Accepted = await self._writer.run(
-            lambda tx: accepting.accept(tx, acceptance, self._lease_ms), decided
-        )
-        return accepted
+        return self._writer.run(lambda tx: accepting.accept(tx, acceptance, self._lease_ms), decided)
 
     async def known(self, acceptance: Acceptance) -> Accepted | None:
         """See `TaskStore.known`."""
         return self._read(lambda db: queries.known(db, acceptance))
 
-    async def append(
+    def append(
         self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
-    ) -> tuple[TaskEvent, ...]:
+    ) -> Awaitable[tuple[TaskEvent, ...]]:
         """See `TaskStore.append`."""
-        events: tuple[TaskEvent, ...] = await self._writer.run(
-            lambda tx: commands.append(tx, lease, changes, reveal)
-        )
-        return events
+        return self._writer.run(lambda tx: commands.append(tx, lease, changes, reveal))
 
     async def wait(self, leases: Sequence[Lease]) -> None:
         """See `TaskStore.wait`."""
