@@ -246,6 +246,7 @@ class Pipeline:
         self, exchange: Exchange, decoded: Decoded, principal: Principal
     ) -> Reply | StreamReply:
         agent = decoded.agent
+        declared = agent.settings.capabilities.extensions
         call = Call(
             principal=principal,
             scope=Scope(principal.tenant, principal.name, agent.id),
@@ -255,10 +256,9 @@ class Pipeline:
             still=partial(self._confirm, agent, principal),
             audit=entry_of(exchange) if decoded.operation.writes and not self._gate.is_open else None,
             allowance=self._gate.allowance(principal),
-            extensions=activated(
-                _requested_extensions(exchange.request, decoded.spec),
-                agent.settings.capabilities.extensions,
-            ),
+            extensions=activated(_requested_extensions(exchange.request, decoded.spec), declared)
+            if declared
+            else (),
         )
         asked = decoded.request
         if isinstance(asked, SubscribeToTask):

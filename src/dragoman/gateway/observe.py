@@ -123,7 +123,10 @@ class Observer:
             if len(self._buffer) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._buffer) > 1):
                 self._buffer.clear()
                 self._overflowed = True
-        self._call()
+        waiter = self._waiter
+        # Mostly the first of several wakes whoever waits, and seldom anybody waits for the one of the acceptance.
+        if waiter is not None and not waiter.done():
+            self._call()
 
     def look_again(self) -> None:
         """Have the store looked at, because events may have been missed; called by the hub."""

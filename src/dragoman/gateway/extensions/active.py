@@ -1,6 +1,6 @@
 """Which extensions are active in a call, and what comes of that."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Raw, structs
 
@@ -31,12 +31,14 @@ def activated(requested: Sequence[str], declared: Sequence[Extension]) -> tuple[
     return tuple(dict.fromkeys(uri for uri in requested if uri in known))
 
 
-def check_required(active: tuple[str, ...], declared: Iterable[Extension]) -> None:
+def check_required(active: tuple[str, ...], declared: Sequence[Extension]) -> None:
     """Make sure that every extension which the agent requires is active (A2A 1.0 §3.3.4).
 
     Raises:
         ExtensionSupportRequired: one is not; each of these is named.
     """
+    if not declared:
+        return
     missing = [extension.uri for extension in declared if extension.required and extension.uri not in active]
     if missing:
         named = ", ".join(missing)
@@ -48,8 +50,9 @@ def check_required(active: tuple[str, ...], declared: Iterable[Extension]) -> No
 
 def accepted(active: tuple[str, ...], acceptance: Acceptance) -> Acceptance:
     """Return how a message is accepted in a call."""
-    for behaviour in _of(active):
-        acceptance = behaviour.accept(acceptance)
+    if active:
+        for behaviour in _of(active):
+            acceptance = behaviour.accept(acceptance)
     return acceptance
 
 
