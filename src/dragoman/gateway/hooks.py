@@ -120,6 +120,10 @@ class HookStore(Protocol):
         """
         ...
 
-    def may_tell(self) -> bool:
-        """Tell whether what was this server's to tell is so still: others may have taken over from one that hung."""
+    def era(self) -> int:
+        """Return a number that is another one once others may have taken over from this server, which hung."""
+        ...
+
+    def may_tell(self, era: int) -> bool:
+        """Tell whether what was this server's to tell in an era is so still, for all that it can know by itself."""
         ...

@@ -262,6 +262,7 @@ class Webhooks:
 
     async def _work(self, task_id: str, config_id: str, lane: _Lane) -> float | None:
         """Tell a receiver what it has not been told, and return the seconds to wait before it goes on, if it must."""
+        era = self._store.era()
         hook = await self._store.hook(task_id, config_id)
         if hook is None or hook.state is not HookState.OPEN:
             self._drop(task_id, config_id)
@@ -270,7 +271,7 @@ class Webhooks:
             return hook.waits / 1000
         told = _Told(hook.sent)
         try:
-            await self._tell_all(hook, told)
+            await self._tell_all(hook, told, era)
         except Unavailable:
             raise
         except _NotTaken as error:
@@ -285,7 +286,7 @@ class Webhooks:
             return None
         return await self._note(hook, lane, told.failure, 1 if told.seq > hook.sent else hook.tries + 1)
 
-    async def _tell_all(self, hook: Hook, told: _Told) -> None:
+    async def _tell_all(self, hook: Hook, told: _Told, era: int) -> None:
         """Tell the next events, and note in `told` how far it came.
 
         Raises:
@@ -299,7 +300,7 @@ class Webhooks:
             return
         fold: TaskFold | None = None
         for event in events:
-            if not self._store.may_tell():
+            if not self._store.may_tell(era):
                 # Whoever took over goes on; if nobody did, this server does when it looks again.
                 return
             again = event is events[0] and hook.tries > 0

@@ -229,7 +229,8 @@ async def test_a_server_that_hung_tells_nothing_more_of_what_was_taken_over(
 ) -> None:
     hung = PostgresStore(Target(home.url), lease=0.5)
     try:
-        assert hung.may_tell()
+        era = hung.era()
+        assert hung.may_tell(era)
         lease = await begun(hung, push=kept())
         hook = await hung.hook(lease.task_id, "c")
         assert hook is not None
@@ -239,7 +240,10 @@ async def test_a_server_that_hung_tells_nothing_more_of_what_was_taken_over(
         async with asyncio.timeout(10):
             while not await other.open_hooks():
                 await asyncio.sleep(0.02)
-        assert not hung.may_tell()
+        assert not hung.may_tell(era)
+        hung._loop.run(hung._replica._beat())
+        assert hung.may_tell(hung.era()), "it lives again"
+        assert not hung.may_tell(era), "and does not go on where it was"
         assert await hung.hook(lease.task_id, "c") is None
         assert not await hung.not_told(hook, 8, "late", wait=None)
         assert await other.hook(lease.task_id, "c") == hook

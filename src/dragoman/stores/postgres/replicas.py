@@ -113,6 +113,7 @@ class Replica:
     Attributes:
         number: its number in the store.
         has_peers: whether there were others at the last heartbeat, or have come since.
+        era: another number each time after others may have taken this server for dead.
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class Replica:
         """
         self.number = 0
         self.has_peers = False
+        self.era = 0
         self._target = target
         self._lease_ms = lease_ms
         self._schema = schema
@@ -234,6 +236,7 @@ class Replica:
         self._missed()
 
     async def _drop(self) -> None:
+        self.era += 1
         connection, self._connection, self._locked = self._connection, None, False
         if connection is not None:
             connection.terminate()
@@ -254,6 +257,9 @@ class Replica:
             await self._connection.execute(
                 _BEAT, self.number, self._lease_ms, self._process, self._ahead_ms, self._schema
             )
+        if time.monotonic() - self._beaten_at >= self._lease_ms / 1000:
+            # It came after the one before was over: whoever looked between them has seen nobody.
+            self.era += 1
         if not self._locked and not self._target.by_transaction:
             # Only now that others are waited for. Another session of ours, that broke, may hold it for a moment yet.
             self._locked = await self._connection.fetchval(

@@ -471,9 +471,14 @@ class PostgresStore(PostgresRemotes):
         """See `HookStore.not_told`."""
         return await self._write(lambda tx: hooks.not_told(tx, hook, tries, error, wait))
 
-    def may_tell(self) -> bool:
+    def era(self) -> int:
+        """See `HookStore.era`."""
+        return self._replica.era
+
+    def may_tell(self, era: int) -> bool:
         """See `HookStore.may_tell`."""
-        return self._replica.lives()
+        # In this order: what hung may beat again in between.
+        return self._replica.lives() and self._replica.era == era
 
     async def runs(self, filters: RunFilters, *, before: str, limit: int) -> tuple[Sequence[RunView], str]:
         """See `RunStore.runs`."""

@@ -405,8 +405,12 @@ class SqliteStore:
         noted: bool = await self._writer.run(lambda tx: hooks.not_told(tx, hook, tries, error, wait))
         return noted
 
-    def may_tell(self) -> bool:
-        """See `HookStore.may_tell`: no other server has the file."""
+    def era(self) -> int:
+        """See `HookStore.era`: no other server has the file."""
+        return 0
+
+    def may_tell(self, era: int) -> bool:
+        """See `HookStore.may_tell`."""
         return True
 
     async def add_remote(self, remote: Remote, *, audit: AuditEntry | None = None) -> Remote:
