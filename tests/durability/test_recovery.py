@@ -195,8 +195,9 @@ async def test_a_run_whose_time_was_over_before_the_server_came_back_is_not_ente
     server: LedgerServer,
 ) -> None:
     server.start()
-    late, waiting = await begun(server, ("narrow", "sleep 60"), ("narrow", "quick"))
+    (late,) = await begun(server, ("narrow", "sleep 60"))
     server.await_note("entered", task=late)
+    (waiting,) = await begun(server, ("narrow", "quick"))
     server.kill()
     assert server.store.shift_clock(3601)
     server.start()
