@@ -1,6 +1,6 @@
 """What a caller may still see: grants count as they are now, not as they were when a run was begun."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Protocol
 
 from dragoman.model import Principal
@@ -40,11 +40,11 @@ class Access:
         """Tell whether the caller may not see what comes from a source."""
         return not self._grants.may_use(self._principal, source)
 
-    def withholds(self, sources: Collection[str]) -> bool:
+    def withholds(self, sources: Iterable[str]) -> bool:
         """Tell whether what comes from these sources is to be kept from the caller."""
-        return self.is_lost or (len(sources) > 0 and any(map(self.lacks, sources)))
+        return self.is_lost or any(map(self.lacks, sources))
 
 
-def is_withheld(access: Access | None, sources: Collection[str]) -> bool:
+def is_withheld(access: Access | None, sources: Iterable[str]) -> bool:
     """Tell whether what comes from these sources is to be kept from a caller; without an `access` nothing is."""
     return access is not None and access.withholds(sources)
