@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.polling import until
+from tests.harness.server import ServerProcess
 from tests.interop.remotes.gateway import Agent, Json, agent_at, artifacts, gateway, state, text_of, words
+from tests.interop.remotes.processes import RemoteServer
 from tests.interop.test_remotes import new_remote
 
 pytestmark = [pytest.mark.interop, pytest.mark.alone]
@@ -29,19 +31,27 @@ def finished(agent: Agent, task_id: str) -> Json:
     )
 
 
+def goes_on(server: ServerProcess, remote: RemoteServer, task_id: str) -> Json:
+    """Start the gateway again, have the remote agent tell the rest, and return the task once it has its end.
+
+    What is told while nobody listens is not lost. What an SDK tells while it is subscribed to may be in its task and
+    in its events as well, so it tells the next piece before.
+    """
+    remote.release()
+    server.start()
+    agent = agent_at(server, "clerk")
+    shown(agent, task_id, "one two ")
+    remote.release()
+    return finished(agent, task_id)
+
+
 @pytest.mark.parametrize("options", [("JSONRPC",), ("HTTP+JSON",), ("JSONRPC", "poll")], ids="-".join)
 def test_a_task_is_found_again_and_goes_on(tmp_path: Path, options: tuple[str, ...]) -> None:
     with new_remote(*options) as remote, gateway(tmp_path, {"clerk": remote.url}) as server:
         running = agent_at(server, "clerk").send("hold", now=True)
         shown(agent_at(server, "clerk"), running["id"], "one ")
         server.kill()
-        # What is told while nobody listens is not lost.
-        remote.release()
-        server.start()
-        agent = agent_at(server, "clerk")
-        shown(agent, running["id"], "one two ")
-        remote.release()
-        ended = finished(agent, running["id"])
+        ended = goes_on(server, remote, running["id"])
         assert (state(ended), artifacts(ended)) == ("COMPLETED", {"held": "one two three"})
         assert [text_of(one) for one in ended["history"] if one["role"] == "ROLE_AGENT"] == ["begun"]
         assert [one["messageId"] for one in remote.desk()["messages"]] == [f"{running['id']}-1"]
@@ -101,12 +111,6 @@ def test_a_stop_in_order_leaves_the_remote_task_alone(tmp_path: Path) -> None:
             running = agent_at(server, "clerk").send("hold", now=True)
             shown(agent_at(server, "clerk"), running["id"], "one ")
             server.terminate()
-            # While nobody listens: what an SDK tells while it is subscribed to may be in its task and in its events.
-            remote.release()
-            server.start()
-            agent = agent_at(server, "clerk")
-            shown(agent, running["id"], "one two ")
-            remote.release()
-            ended = finished(agent, running["id"])
+            ended = goes_on(server, remote, running["id"])
             assert (state(ended), artifacts(ended)) == ("COMPLETED", {"held": "one two three"})
             assert remote.desk()["cancelled"] == []
