@@ -1,6 +1,7 @@
 """Servers behind a PgBouncer that gives sessions by transaction: without notifications and locks nothing is missed."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.durability.test_replicas import (
     sending,
     state,
 )
+from tests.harness.paths import CHECKOUT
 from tests.harness.pgbouncer import PgBouncer
 from tests.harness.polling import until
 from tests.harness.postgres import databases, rows
@@ -138,7 +140,14 @@ def refused(server: ServerProcess) -> bool:
     return ask_status(server, "/tasks") == 401
 
 
-@pytest.mark.parametrize("ignored", ["", "lock_timeout,idle_in_transaction_session_timeout,jit"])
+def told_to_ignore() -> str:
+    """The settings that the manual has a pooler leave alone."""
+    manual = (CHECKOUT / "docs" / "how-to" / "postgresql.md").read_text(encoding="utf-8")
+    (settings,) = re.findall("`ignore_startup_parameters = (.+)`", manual)
+    return str(settings)
+
+
+@pytest.mark.parametrize("ignored", ["", told_to_ignore()], ids=["none", "those of the manual"])
 def test_without_being_told_of_it_a_server_refuses_such_a_pooler_and_says_what_to_set(
     url: str, tmp_path: Path, ignored: str
 ) -> None:

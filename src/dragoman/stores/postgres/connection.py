@@ -22,6 +22,11 @@ SETTINGS = {
     "lock_timeout": "8s",
     # No statement here is worth compiling, and what planners think of tables that were just made has them do it.
     "jit": "off",
+    # Statements are planned once a session, often while there is next to nothing in the tables, and kept as they are
+    # while these grow: each is to find its rows by an index from the beginning.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
 }
 """What each session is begun with; where a session is another one in each transaction, each transaction is."""
 
