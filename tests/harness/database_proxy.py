@@ -1,6 +1,7 @@
 """A TCP proxy before a database: it can lead elsewhere, hang, cut connections, and swallow the answer to a commit."""
 
 import contextlib
+import re
 import socket
 import threading
 from types import TracebackType
@@ -8,6 +9,8 @@ from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
 COMMIT = b"COMMIT"
+COMMITS_ITSELF = re.compile(rb"(__asyncpg_stmt_\w+)\x00WITH .*pg_current_xact_id\(\)::xid", re.DOTALL)
+"""The preparing of a statement that writes a batch by itself, under a name."""
 
 
 class DatabaseProxy:
@@ -23,6 +26,7 @@ class DatabaseProxy:
         self._flows.set()
         self._lock = threading.Lock()
         self._commits_to_lose = 0
+        self._requests_to_lose = 0
         self.lost_commits = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -57,6 +61,10 @@ class DatabaseProxy:
         """Let that many commits come through, and close their connections instead of passing on the answers."""
         self._commits_to_lose += number
 
+    def lose_requests(self, number: int) -> None:
+        """Close the connections on which that many commits are asked for, instead of passing them on."""
+        self._requests_to_lose += number
+
     def __enter__(self) -> Self:
         return self
 
@@ -88,11 +96,16 @@ class DatabaseProxy:
     def _pump(
         self, source: socket.socket, target: socket.socket, asks: bool, answers: threading.Event
     ) -> None:
+        names: list[bytes] = []
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self._flows.wait()
-                if asks and COMMIT in data and self._loses():
-                    answers.clear()
+                names += COMMITS_ITSELF.findall(data) if asks else ()
+                if asks and _commits(data, names):
+                    if self._stops():
+                        break
+                    if self._loses():
+                        answers.clear()
                 elif not asks and not answers.is_set():
                     # The database has answered: it is committed, and nobody learns.
                     self.lost_commits += 1
@@ -103,9 +116,21 @@ class DatabaseProxy:
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
+    def _stops(self) -> bool:
+        with self._lock:
+            if not self._requests_to_lose:
+                return False
+            self._requests_to_lose -= 1
+            return True
+
     def _loses(self) -> bool:
         with self._lock:
             if not self._commits_to_lose:
                 return False
             self._commits_to_lose -= 1
             return True
+
+
+def _commits(data: bytes, names: list[bytes]) -> bool:
+    """Whether what is sent to a database commits: by that word, or by binding one of the statements that do."""
+    return COMMIT in data or (data[:1] == b"B" and any(b"\0%b\0" % name in data[:100] for name in names))

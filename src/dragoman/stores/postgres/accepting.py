@@ -9,19 +9,22 @@ from dragoman.stores.postgres import hooks
 from dragoman.stores.postgres.approving import is_awaited
 from dragoman.stores.postgres.parking import answer
 from dragoman.stores.postgres.rows import HeldRow
-from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.postgres.transaction import Transaction, Work, is_bounded
 from dragoman.stores.records import accepted_from_row, encode
 from dragoman.stores.rows import awaits_approval, check_continued
 
 
 def accepting(acceptance: Acceptance) -> Work:
     """Return the operation that accepts a message."""
-    task_id = acceptance.message.task_id
+    message = acceptance.message
+    task_id = message.task_id
+    is_new = not task_id and not message.context_id
     return Work(
         act=lambda tx: _accept(tx, acceptance),
         tasks=(task_id,) if task_id else (),
         scopes=(acceptance.scope,),
         acceptance=acceptance,
+        in_memory=is_new and acceptance.push is None and not is_bounded(acceptance.allowance),
     )
 
 

@@ -7,7 +7,7 @@ from dragoman.gateway.ports import JournalEntry, Lease, LostRun, RunRef
 from dragoman.model import Change, Message, Received, Resumed, Scope, StatusChange, TaskEvent, TaskState, Used
 from dragoman.model.errors import Fenced, TaskNotFound
 from dragoman.stores.postgres.rows import NOBODY, OURS, HeldRow
-from dragoman.stores.postgres.transaction import Transaction
+from dragoman.stores.postgres.transaction import Transaction, Work
 from dragoman.stores.records import RECEIVED, decode_change, decode_request
 from dragoman.stores.rows import (
     FLAT_DEADLINE,
@@ -38,10 +38,20 @@ _MESSAGES = (
 )
 
 
-async def append(
+def appending(lease: Lease, changes: Sequence[Change], reveal: bool) -> Work:
+    """Return the operation that appends changes to a task: see `TaskStore.append`."""
+    return Work(
+        act=lambda tx: _append(tx, lease, changes, reveal),
+        tasks=(lease.task_id,),
+        is_patient=True,
+        # Whether a source was used before is asked.
+        in_memory=not any(isinstance(change, Used) for change in changes),
+    )
+
+
+async def _append(
     tx: Transaction, lease: Lease, changes: Sequence[Change], reveal: bool
 ) -> tuple[TaskEvent, ...]:
-    """See `TaskStore.append`."""
     row = tx.leased(lease)
     changes = [as_shown(row, change) for change in changes if not await _says_nothing_new(tx, row, change)]
     if not changes:

@@ -15,12 +15,17 @@ OURS = "NOT EXISTS (SELECT 1 FROM dispatch d WHERE d.task_id = t.id)"
 
 
 class HeldRow(TaskRow):
-    """A task's row that is locked by this transaction, with what taking a run up changes."""
+    """A task's row that is locked by this transaction, with what taking a run up changes.
+
+    Attributes:
+        version: what the database knows the row by as it is (`xmin`), if it is remembered; a change gives it another.
+    """
 
     owner: int = 0
     deadline_at: int = 0
     parked_at: int | None = None
     parked_ms: int = 0
+    version: int = 0
 
 
 COLUMNS = (

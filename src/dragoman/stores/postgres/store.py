@@ -87,6 +87,7 @@ TELL_SECONDS = 30.0
 _LOG = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
+Act = Callable[[Transaction], Awaitable[T]]
 CommitListener = Callable[[Commit], None]
 
 
@@ -241,19 +242,20 @@ class PostgresStore(PostgresRemotes):
         self, lease: Lease, changes: Sequence[Change], *, reveal: bool = False
     ) -> tuple[TaskEvent, ...]:
         """See `TaskStore.append`."""
-        return await self._write(lambda tx: commands.append(tx, lease, changes, reveal), [lease])
+        appended: tuple[TaskEvent, ...] = await self._writer.run(commands.appending(lease, changes, reveal))
+        return appended
 
     async def wait(self, leases: Sequence[Lease]) -> None:
         """See `TaskStore.wait`."""
-        await self._write(lambda tx: commands.wait(tx, leases), leases)
+        await self._write(lambda tx: commands.wait(tx, leases), leases, in_memory=True)
 
     async def enter(self, lease: Lease) -> None:
         """See `TaskStore.enter`."""
-        await self._write(lambda tx: commands.enter(tx, lease), [lease])
+        await self._write(lambda tx: commands.enter(tx, lease), [lease], in_memory=True)
 
     async def begin_work(self, leases: Sequence[Lease]) -> None:
         """See `TaskStore.begin_work`."""
-        await self._write(lambda tx: commands.begin_work(tx, leases), leases)
+        await self._write(lambda tx: commands.begin_work(tx, leases), leases, in_memory=True)
 
     async def cancel(self, scope: Scope, task_id: str, *, audit: AuditEntry | None = None) -> TaskEvent:
         """See `TaskStore.cancel`."""
@@ -310,7 +312,7 @@ class PostgresStore(PostgresRemotes):
 
     async def record(self, lease: Lease, entry: JournalEntry) -> None:
         """See `TaskStore.record`."""
-        await self._write(lambda tx: commands.record(tx, lease, entry), [lease])
+        await self._write(lambda tx: commands.record(tx, lease, entry), [lease], in_memory=True)
 
     async def take_over(self, run: LostRun) -> bool:
         """See `TaskStore.take_over`."""
@@ -528,8 +530,9 @@ class PostgresStore(PostgresRemotes):
 
         return await self._loop.call(lambda: self._answered(run))
 
-    async def _write(self, act: Callable[[Transaction], Awaitable[T]], leases: Sequence[Lease] = ()) -> T:
-        work = Work(act=act, tasks=tuple(lease.task_id for lease in leases), is_patient=bool(leases))
+    async def _write(self, act: Act[T], leases: Sequence[Lease] = (), *, in_memory: bool = False) -> T:
+        tasks = tuple(lease.task_id for lease in leases)
+        work = Work(act=act, tasks=tasks, is_patient=bool(leases), in_memory=in_memory)
         result: T = await self._writer.run(work)
         return result
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import asyncpg
 from msgspec import Struct
 
 from dragoman.gateway.audit import OK, AuditEntry
@@ -37,6 +38,12 @@ _BEGIN = (
     " SELECT ARRAY(SELECT claimed FROM claimed), ARRAY(SELECT held FROM held), (SELECT now_ms FROM store_clock),"
     " pg_current_xact_id()::text, pg_backend_pid()"
 )
+_OUTCOME = "SELECT pg_xact_status($1::text::xid8)"
+_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid"
+_FUTURE = "22023"
+"""The SQLSTATE of a transaction that a database has never had: it was lost in a failover."""
+
+IN_PROGRESS, COMMITTED = "in progress", "committed"
 _COUNTED = (
     "SELECT k.scope_id, k.context_id FROM unnest($1::bigint[], $2::bytea[]) k (scope_id, context_id) WHERE"
     " EXISTS (SELECT 1 FROM counter c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
@@ -48,7 +55,8 @@ class Work(Struct, frozen=True):
     """An operation, and what it will look at: tasks by id, scopes, and what accepting a message needs.
 
     It must check before it changes anything: a rule that it breaks must leave nothing behind. Whoever is patient does
-    it again until it is done, and is told nothing before it is known what became of it.
+    it again until it is done, and is told nothing before it is known what became of it. One that acts in memory asks
+    the database nothing, and what it accepts is a new task in a new context, against which no quota is held.
     """
 
     act: Callable[["Transaction"], Awaitable[Any]]
@@ -56,6 +64,7 @@ class Work(Struct, frozen=True):
     scopes: Sequence[Scope] = ()
     acceptance: Acceptance | None = None
     is_patient: bool = False
+    in_memory: bool = False
 
 
 class Transaction:
@@ -67,6 +76,8 @@ class Transaction:
         now: milliseconds since 1970 UTC, by the store's clock, the same for a whole batch; known once it is prepared.
         number: the transaction's own, by which the database can be asked what became of it; known then too.
         process: the number of the database's process that performs it; known then too.
+        version: what its rows are known by (`HeldRow.version`); known then too.
+        written: the rows of tasks that were begun or changed, by id, as they are now.
         events: the events to announce after the commit.
         hooked: the tasks whose push notification configurations were changed, to announce after the commit.
         hooked_elsewhere: those of them that other servers tell of.
@@ -89,6 +100,8 @@ class Transaction:
         self.now = 0
         self.number = ""
         self.process = 0
+        self.version = 0
+        self.written: dict[str, HeldRow] = {}
         self.events: list[TaskEvent] = []
         self.hooked: list[str] = []
         self.hooked_elsewhere: list[str] = []
@@ -115,7 +128,7 @@ class Transaction:
     async def prepare(self, works: Sequence[Work]) -> None:
         """Read and lock what operations will look at."""
         accepting = [work.acceptance for work in works if work.acceptance is not None]
-        bounded = [one for one in accepting if not one.message.task_id and _is_bounded(one.allowance)]
+        bounded = [one for one in accepting if not one.message.task_id and is_bounded(one.allowance)]
         if bounded:
             await self.db.execute(writes.LOCK_TENANTS, list({one.scope.tenant for one in bounded}))
         await self._find_scopes({scope for work in works for scope in work.scopes}, accepting)
@@ -134,6 +147,7 @@ class Transaction:
         values = writes.columns(((*key, *claim) for key, claim in claims.items()), 4)
         begun = await self.db.fetchrow(_BEGIN, *values, list(map(plain, task_ids)))
         claimed, held, self.now, self.number, self.process = begun
+        self.version = int(self.number) & 0xFFFF_FFFF
         await self._claim(claims, claimed)
         self._adopt(held)
 
@@ -299,13 +313,14 @@ class Transaction:
 
     def save(self, row: HeldRow) -> None:
         """Keep a row as it is now."""
-        self._rows[row.id] = row
+        self._rows[row.id] = self.written[row.id] = row
         self._dirty.add(row.id)
 
     def begin(self, row: HeldRow, metadata: bytes, request: bytes, event: TaskEvent) -> None:
         """Add a new task with its first event."""
         self._unused_scopes.discard(row.scope_id)
         self._unused_counters.discard((row.scope_id, row.context_id.encode()))
+        self.written[row.id] = row
         self.tallies.move(row.scope_id, running=1)
         self._tasks.append(writes.new_task(row, self.now, metadata, request))
         self._note_events([event])
@@ -373,6 +388,7 @@ class Transaction:
         """Note that a row was deleted."""
         self._rows[row.id] = None
         self._dirty.discard(row.id)
+        self.written.pop(row.id, None)
 
     def use(self, row: HeldRow, source: str) -> None:
         """Note that a run has used a source, for listings."""
@@ -400,25 +416,12 @@ class Transaction:
 
     async def flush(self) -> None:
         """Write what was changed until now."""
-        moved = [self._rows[task_id] for task_id in sorted(self._dirty)]
-        together = (
-            self._tasks,
-            [writes.moved_task(row) for row in moved if row is not None],
-            self._events,
-            [(*key, step) for key, step in self._steps.items() if step],
-        )
-        if any(together):
-            pairs = zip(together, writes.WRITTEN, strict=True)
-            values = [column for part, count in pairs for column in writes.columns(part, count)]
-            await self.db.execute(writes.WRITES, *values)
-        for statement, waiting in (
-            (writes.JOURNAL, self._journal),
-            (writes.AUDIT, [writes.audit_row(row) for row in self._audit]),
-            (writes.SOURCES, list(self._sources)),
-        ):
-            if waiting:
-                await self.db.execute(statement, *writes.columns(waiting))
-        await self._write_told()
+        changes = [(statement, rows) for statement, rows in self._changes() if rows]
+        if changes:
+            statement, _ = writes.together(tuple(statement for statement, _ in changes))
+            await self.db.execute(
+                statement, *(column for _, rows in changes for column in writes.columns(rows))
+            )
         for written in (
             self._tasks,
             self._dirty,
@@ -427,17 +430,30 @@ class Transaction:
             self._journal,
             self._audit,
             self._sources,
+            self._told,
         ):
             written.clear()
 
-    async def _write_told(self) -> None:
-        """Write what an engine outside is to be told, or was, of runs that it executes."""
+    def _changes(self) -> list[tuple[str, list[writes.Values]]]:
+        """Return what was changed and is not written yet: the statement for each kind of change, and its rows."""
+        moved = (self._rows[task_id] for task_id in sorted(self._dirty))
+        return [
+            (writes.TASKS, self._tasks),
+            (writes.MOVES, [writes.moved_task(row) for row in moved if row is not None]),
+            (writes.EVENTS, self._events),
+            (writes.STEPS, [(*key, step) for key, step in self._steps.items() if step]),
+            (writes.JOURNAL, self._journal),
+            (writes.AUDIT, [writes.audit_row(row) for row in self._audit]),
+            (writes.SOURCES, list(self._sources)),
+            *self._to_tell().items(),
+        ]
+
+    def _to_tell(self) -> dict[str, list[writes.Values]]:
+        """Return what an engine outside is to be told, or was, of runs that it executes, by the statement for it."""
         by_statement: defaultdict[str, list[writes.Values]] = defaultdict(list)
         for task_id, (statement, epoch) in sorted(self._told.items()):
             by_statement[statement].append((task_id, epoch, self.now))
-        self._told.clear()
-        for statement, values in by_statement.items():
-            await self.db.execute(statement, *writes.columns(values))
+        return by_statement
 
     async def finish(self) -> None:
         """Write all that is left, before the commit."""
@@ -450,6 +466,21 @@ class Transaction:
         if unused:
             await self.db.execute(writes.UNCLAIM, *writes.columns(unused))
         await self._drop_unused()
+
+    async def outcome(self, db: Database) -> str:
+        """Return what became of it: `COMMITTED`, or `IN_PROGRESS`, in which case it is ended; anything else is neither.
+
+        For another connection, after the one that performed it was lost.
+        """
+        try:
+            status = await db.fetchval(_OUTCOME, self.number)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == _FUTURE:
+                return ""
+            raise
+        if status == IN_PROGRESS:
+            await db.execute(_END, self.process, self.number)
+        return status or ""
 
     async def _drop_unused(self) -> None:
         """Delete what was made for messages that were refused after all."""
@@ -465,7 +496,8 @@ class Transaction:
             self.new_scopes = dict(kept)
 
 
-def _is_bounded(allowance: Allowance | None) -> bool:
+def is_bounded(allowance: Allowance | None) -> bool:
+    """Tell whether a quota is held against new tasks."""
     if allowance is None:
         return False
     return any(most is not None for most in (allowance.running.principal, allowance.stored.principal)) or (

@@ -1,24 +1,24 @@
 """The one lane of writes, with group commit.
 
 Callers on any event loop hand in an operation and await its result. Whatever waits is taken as one batch and becomes
-one transaction: while one batch is being committed, the next one gathers. An operation that breaks a rule fails alone;
-when the database itself refuses, the batch is rolled back and its operations are run one by one, so that one bad row
-never fails its neighbours.
+one transaction: while one batch is being committed, the next one gathers. Where all that it looks at is remembered,
+and what it accepts is new, the transaction is one statement; else it reads and locks first. An operation that breaks a
+rule fails alone; when the database itself refuses, the batch is rolled back and its operations are run one by one, so
+that one bad row never fails its neighbours.
 
-A connection that breaks while it commits leaves open what became of the batch. The database is asked for that, by the
-transaction's number, before anything else is written. Until it can be asked, a caller who wants an answer is told that
-the store cannot be reached: the same message sent again finds what was committed all the same. A handler is told
-nothing until it is known: what it does again would be there twice.
+A connection that breaks while it commits leaves open what became of the batch. Before anything else is written the
+database is asked for that, by the transaction's number, or by what it was to write. Until it can be asked, a caller who
+wants an answer is told that the store cannot be reached: the same message sent again finds what was committed all the
+same. A handler is told nothing until it is known: what it does again would be there twice.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import asyncpg
 from msgspec import Struct
 
 from dragoman.gateway.ports import Commit, Placing
@@ -26,6 +26,7 @@ from dragoman.model import Scope
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
     FAILURES,
+    Database,
     begin,
     cause_of,
     connect,
@@ -35,8 +36,10 @@ from dragoman.stores.postgres.connection import (
     unavailable,
 )
 from dragoman.stores.postgres.loop import closed
+from dragoman.stores.postgres.memory import Memory
 from dragoman.stores.postgres.replicas import CHANNEL, EVENTS, HOOKS, RUNS, Replica
-from dragoman.stores.postgres.transaction import Transaction, Work
+from dragoman.stores.postgres.single import NotAsRememberedError, Session, Single, session_of
+from dragoman.stores.postgres.transaction import COMMITTED, IN_PROGRESS, Transaction, Work
 from dragoman.stores.target import Target
 from dragoman.stores.waiting import Operation, resolve
 
@@ -45,9 +48,9 @@ MAX_BATCH = 256
 
 BUSY_BATCH = 4
 GATHER_SECONDS = 0.001
-"""After a batch of at least `BUSY_BATCH`, wait this long for the next one to gather. Its statements cost the same for
-one operation as for twenty: under load this takes a tenth off the CPU of a send, a quarter off the database's, and
-nothing off its rate."""
+"""After a batch of at least `BUSY_BATCH` that had to read first, wait this long for the next one to gather. Its
+statements cost the same for one operation as for twenty: under load this takes a tenth off the CPU of a send, a quarter
+off the database's, and nothing off its rate."""
 
 TRIES = 5
 """How often a transaction is tried that others are in the way of."""
@@ -71,11 +74,6 @@ TELL = "SELECT pg_notify($1, told) FROM unnest($2::text[]) told"
 """Tells other servers some lines, on a channel."""
 
 _LOG = logging.getLogger("dragoman.store")
-
-_OUTCOME = "SELECT pg_xact_status($1::text::xid8)"
-_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid"
-_FUTURE = "22023"
-"""The SQLSTATE of a transaction that a database has never had: it was lost in a failover."""
 
 
 class _Undecided(Struct):
@@ -119,8 +117,11 @@ class Writer:
         self._wake = asyncio.Event()
         self._is_idle = False
         self._is_begun = False
+        self._is_single = False
         self._closing = False
         self._connection: Any = None
+        self._session: Session | None = None
+        self._memory = Memory()
         self._scopes: dict[Scope, int] = {}
         self._undecided: _Undecided | None = None
         self._task: asyncio.Task[None] | None = None
@@ -131,7 +132,7 @@ class Writer:
         Raises:
             FAILURES: the database cannot be reached.
         """
-        self._connection = await connect(self._target)
+        await self._connect()
         self._task = asyncio.create_task(self._work())
 
     async def close(self) -> None:
@@ -179,8 +180,8 @@ class Writer:
             if busy:
                 await asyncio.sleep(GATHER_SECONDS)
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
-            busy = len(batch) >= BUSY_BATCH
             await self._run_batch(batch)
+            busy = len(batch) >= BUSY_BATCH and not self._is_single
 
     async def _run_batch(self, batch: list[Operation[Work]]) -> None:
         error = await self._settle() or await self._try(batch)
@@ -226,23 +227,27 @@ class Writer:
 
     async def _transact(self, batch: list[Operation[Work]]) -> None:
         db = await self._connected()
+        works = [operation.work for operation in batch]
+        self._is_single = not self._is_begun and self._fits(works) and await self._in_one(db, batch)
+        if self._is_single:
+            return
         async with asyncio.timeout(WORK_SECONDS):
             if not self._is_begun:
                 await begin(db, self._target)
             self._is_begun = False
             transaction = Transaction(db, self._replica.number, self._scopes, self._placing)
-            await transaction.prepare([operation.work for operation in batch])
-            for operation in batch:
-                operation.error = None
-                try:
-                    operation.result = await operation.work.act(transaction)
-                except DragomanError as error:
-                    operation.error = error
+            await transaction.prepare(works)
+            self._memory.note_clock(transaction.now)
+            await _act(batch, transaction)
             await transaction.finish()
             if self._replica.has_peers:
                 await tell(transaction)
         # What waits already is the next transaction: beginning it now saves a round trip.
-        goes_on = bool(self._waiting) and not self._target.by_transaction
+        goes_on = (
+            bool(self._waiting)
+            and not self._target.by_transaction
+            and not self._fits([operation.work for operation in self._waiting])
+        )
         try:
             async with asyncio.timeout(COMMIT_SECONDS):
                 await db.execute("COMMIT AND CHAIN" if goes_on else "COMMIT")
@@ -251,14 +256,64 @@ class Writer:
                 self._undecided = _Undecided(transaction, batch, error)
             raise
         self._is_begun = goes_on
+        self._remember(transaction)
         self._committed(transaction)
+
+    def _fits(self, works: Sequence[Work]) -> bool:
+        """Tell whether operations can be one statement: all that they look at is remembered."""
+        return all(
+            work.in_memory
+            and self._memory.covers(work.tasks)
+            and all(scope in self._scopes for scope in work.scopes)
+            for work in works
+        )
+
+    async def _in_one(self, db: Database, batch: list[Operation[Work]]) -> bool:
+        """Run a batch that fits in one statement; return whether all was as it is remembered."""
+        session, now = self._session, self._memory.now
+        if session is None or now is None:
+            return False
+        tasks = {task_id for operation in batch for task_id in operation.work.tasks}
+        single = Single(
+            session,
+            self._replica.number,
+            self._scopes,
+            self._placing,
+            now=now,
+            rows=self._memory.rows(tasks),
+        )
+        await _act(batch, single)
+        told = notifications(single) if self._replica.has_peers else []
+        try:
+            async with asyncio.timeout(WORK_SECONDS):
+                await single.commit(db, CHANNEL, told)
+        except NotAsRememberedError:
+            self._memory.forget(tasks)
+            return False
+        except FAILURES as error:
+            if is_lost(error):
+                self._undecided = _Undecided(single, batch, error)
+            raise
+        self._memory.note_clock(single.now)
+        self._remember(single)
+        self._committed(single)
+        return True
+
+    def _remember(self, transaction: Transaction) -> None:
+        self._memory.keep(transaction.written.values(), self._replica.number, transaction.version)
 
     async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await connect(self._target)
+            await self._connect()
             _LOG.info("the store can be written to again")
-            self._is_begun = False
         return self._connection
+
+    async def _connect(self) -> None:
+        self._connection, self._session, self._is_begun = await connect(self._target), None, False
+        # It may be another server's database by now, in which rows are known by other versions.
+        self._memory.clear()
+        if not self._target.by_transaction:
+            self._session = await session_of(self._connection)
 
     def _committed(self, transaction: Transaction) -> None:
         self._scopes.update(transaction.new_scopes)
@@ -296,17 +351,10 @@ class Writer:
         """Ask the database whether a transaction was committed; end its session if that goes on without us."""
         db = await self._connected()
         while True:
-            try:
-                async with one_session(db, self._target):
-                    status = await db.fetchval(_OUTCOME, undecided.transaction.number)
-                    if status == "in progress":
-                        await db.execute(_END, undecided.transaction.process, undecided.transaction.number)
-            except asyncpg.PostgresError as error:
-                if error.sqlstate == _FUTURE:
-                    return False
-                raise
-            if status != "in progress":
-                return bool(status == "committed")
+            async with one_session(db, self._target):
+                outcome = await undecided.transaction.outcome(db)
+            if outcome != IN_PROGRESS:
+                return outcome == COMMITTED
             await asyncio.sleep(ASK_SECONDS)
 
     async def _roll_back(self, error: Exception) -> None:
@@ -315,13 +363,23 @@ class Writer:
             return
         try:
             if not is_lost(error):
-                await connection.execute("ROLLBACK")
+                if connection.is_in_transaction():
+                    await connection.execute("ROLLBACK")
                 return
         except FAILURES:
             # It is given up then.
             pass
         connection.terminate()
         self._connection = None
+
+
+async def _act(batch: Sequence[Operation[Work]], transaction: Transaction) -> None:
+    for operation in batch:
+        operation.error = None
+        try:
+            operation.result = await operation.work.act(transaction)
+        except DragomanError as error:
+            operation.error = error
 
 
 async def tell(transaction: Transaction) -> None:

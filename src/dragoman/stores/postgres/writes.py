@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from dragoman.stores import auditing
@@ -98,14 +98,24 @@ TASKS = (
     " $7::bigint[], $8::integer[], $9::integer[], $10::bigint[], $11::bytea[], $12::bytea[], $13::integer[],"
     " $14::integer[], $15::text[], $16::integer[], $17::bigint[])"
 )
-MOVES = (
+_MOVES = (
     "UPDATE task t SET visible = k.visible, counted = k.counted, state = k.state, status_at = k.status_at,"
     " status_seq = k.status_seq, seq = k.seq, epoch = k.epoch, attempt = k.attempt, dispatch = k.dispatch,"
     " owner = k.owner, deadline_at = k.deadline_at, parked_at = k.parked_at, parked_ms = k.parked_ms"
     " FROM unnest($1::text[], $2::boolean[], $3::boolean[], $4::smallint[], $5::bigint[], $6::integer[],"
     " $7::integer[], $8::integer[], $9::integer[], $10::text[], $11::integer[], $12::bigint[], $13::bigint[],"
-    " $14::bigint[]) k (id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch, owner,"
-    " deadline_at, parked_at, parked_ms) WHERE t.id = k.id"
+    " $14::bigint[]{value}) k (id, visible, counted, state, status_at, status_seq, seq, epoch, attempt, dispatch,"
+    " owner, deadline_at, parked_at, parked_ms{name}) WHERE t.id = k.id{condition}"
+)
+MOVES = _MOVES.format(value="", name="", condition="")
+# Each of these two returns a row for each task that is as it is remembered, and leaves the others as they are.
+MOVES_OF_REMEMBERED = (
+    _MOVES.format(value=", $15::xid[]", name=", version", condition=" AND t.xmin = k.version")
+    + " RETURNING 1"
+)
+HOLD_REMEMBERED = (
+    "SELECT 1 FROM unnest($1::text[], $2::xid[]) k (id, version) JOIN task t ON t.id = k.id AND t.xmin = k.version"
+    " FOR UPDATE OF t"
 )
 EVENTS = (
     "INSERT INTO event (task_id, seq, attempt, at, payload)"
@@ -145,8 +155,43 @@ AUDIT = (
 )
 
 
-def _together(*statements: str) -> tuple[str, tuple[int, ...]]:
-    """Return one statement that does all of these, and how many values each takes of it, in order."""
+MOST_APART = 1000
+"""Milliseconds that the store's clock may be from where it is thought to be."""
+
+NOT_AS_REMEMBERED = "somebody else was quicker, or the clock was moved: this is tried again, seen at"
+"""What the database says then, in a line that its operator may find in its log."""
+
+
+@cache
+def together(statements: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+    """Return one statement that does all of these, and how many values each takes of it, in order.
+
+    They touch different rows, so it does not matter which of them is the first.
+    """
+    parts, counts = _parts(statements)
+    return f"{parts} SELECT 1", counts
+
+
+@cache
+def at_once(expecting: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+    """Return one statement that does all of these and fails unless all is as it is expected; else as `together`.
+
+    Its values go on with how many rows those of `expecting` are to return together, with what the store's clock is
+    thought to say, and with a channel and what to tell others there. It returns what the clock says, and the version of
+    the rows that it wrote.
+    """
+    parts, counts = _parts((*expecting, *others))
+    found = " + ".join(f"(SELECT count(*) FROM part_{number})" for number in range(len(expecting))) or "0"
+    rows, now, channel, lines = (f"${sum(counts) + number}" for number in range(1, 5))
+    return (
+        f"{parts} SELECT CASE WHEN abs(now_ms - {now}::bigint) < {MOST_APART} AND {found} = {rows}::bigint THEN now_ms"
+        f" ELSE ('{NOT_AS_REMEMBERED} ' || now_ms)::bigint END, pg_current_xact_id()::xid,"
+        f" (SELECT count(pg_notify({channel}, told)) FROM unnest({lines}::text[]) told) FROM store_clock",
+        counts,
+    )
+
+
+def _parts(statements: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
     parts: list[str] = []
     counts: list[int] = []
     for number, statement in enumerate(statements):
@@ -154,7 +199,7 @@ def _together(*statements: str) -> tuple[str, tuple[int, ...]]:
         shifted = _PLACE.sub(partial(_shifted, before), statement)
         counts.append(max(int(found) for found in _PLACE.findall(statement)))
         parts.append(f"part_{number} AS ({shifted})")
-    return f"WITH {', '.join(parts)} SELECT 1", tuple(counts)
+    return f"WITH {', '.join(parts)}", tuple(counts)
 
 
 def _shifted(by: int, place: re.Match[str]) -> str:
@@ -162,10 +207,6 @@ def _shifted(by: int, place: re.Match[str]) -> str:
 
 
 _PLACE = re.compile(r"\$(\d+)")
-
-WRITES, WRITTEN = _together(TASKS, MOVES, EVENTS, STEPS)
-"""New tasks, moved tasks, events and steps of counters, in one round trip; and how many columns each of them has. They
-touch different rows, so it does not matter which is written first."""
 
 
 def new_task(row: HeldRow, now: int, metadata: bytes, request: bytes) -> Values:
