@@ -329,7 +329,10 @@ async def test_a_statement_that_still_waits_when_its_connection_breaks_is_ended_
             async with holder.transaction():
                 await holder.execute("SELECT 1 FROM task WHERE id = $1 FOR UPDATE", lease.task_id)
                 appending = asyncio.ensure_future(store.append(lease, [chunk("x")]))
-                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                waiting = (
+                    "SELECT count(*) FROM pg_stat_activity"
+                    " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+                )
                 async with asyncio.timeout(10):
                     while not await holder.fetchval(waiting):
                         await asyncio.sleep(0.01)
