@@ -221,10 +221,27 @@ async def test_a_message_that_another_server_has_accepted_is_not_accepted_again(
     ways.taken()
     again = await store.accept(acceptance(message("x", message_id="m")))
     assert (again.task_id, again.replayed) == (accepted.task_id, True)
+    assert ways.taken() == ["refused", "transaction"]
+    # It is known from now on: nothing is tried in vain.
+    assert (await store.accept(acceptance(message("x", message_id="m")))).replayed
     with pytest.raises(MessageIdConflict):
         await store.accept(acceptance(message("y", message_id="m")))
-    assert ways.taken() == ["refused", "transaction"] * 2
+    assert ways.taken() == ["transaction"] * 2
     assert rows(home.url, "SELECT count(*) FROM task")[0][0] == 2
+
+
+async def test_a_message_that_comes_again_is_not_taken_for_a_new_one(
+    store: PostgresStore, ways: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "MOST", 2)
+    await begun(store)
+    sent = [message(f"{number}") for number in range(3)]
+    accepted = [await store.accept(acceptance(one)) for one in sent]
+    assert ways.taken() == ["transaction", "single", "single", "single"]
+    for number, way in ((2, ["transaction"]), (0, ["refused", "transaction"]), (0, ["transaction"])):
+        again = await store.accept(acceptance(sent[number]))
+        assert (again.task_id, again.replayed) == (accepted[number].task_id, True)
+        assert ways.taken() == way
 
 
 async def test_a_message_that_comes_twice_in_a_batch_is_accepted_once(
@@ -281,7 +298,7 @@ async def test_times_are_those_of_the_store_and_never_go_back(
 async def test_rows_that_were_forgotten_are_read(
     store: PostgresStore, ways: Ways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "MOST_ROWS", 2)
+    monkeypatch.setattr(memory, "MOST", 2)
     leases = [await begun(store) for _ in range(3)]
     ways.taken()
     for lease, way in zip(leases, ("transaction", "transaction", "single"), strict=True):

@@ -5,19 +5,24 @@ It may be old: others write to the same store. Whoever goes by it has the databa
 
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from dragoman.stores.postgres.rows import HeldRow
 from dragoman.stores.rows import RUNNING
 
-MOST_ROWS = 10_000
-"""Rows that are remembered at most; those that were written longest ago are forgotten first."""
+MOST = 10_000
+"""Rows that are remembered at most, and messages; those that came longest ago are forgotten first."""
+
+Key = tuple[int, bytes]
+"""A scope's number, and a message or context id in it."""
 
 
 class Memory:
-    """The rows of the runs that this server executes, as it has committed them last, and the store's clock."""
+    """The rows of the runs that this server executes, as it has committed them last; messages; the store's clock."""
 
     def __init__(self) -> None:
         self._rows: dict[str, HeldRow] = {}
+        self._messages: dict[Key, None] = {}
         self._clock: tuple[int, float] | None = None
 
     def note_clock(self, now: int) -> None:
@@ -47,8 +52,18 @@ class Memory:
             if row.owner == owner and row.state in RUNNING:
                 row.version = version
                 self._rows[row.id] = row
-        while len(self._rows) > MOST_ROWS:
-            del self._rows[next(iter(self._rows))]
+        _bound(self._rows)
+
+    def note_messages(self, keys: Iterable[Key]) -> None:
+        """Remember messages that have been accepted: now, or at some time."""
+        for key in keys:
+            self._messages.pop(key, None)
+            self._messages[key] = None
+        _bound(self._messages)
+
+    def is_new(self, key: Key) -> bool:
+        """Tell whether a message may be new: it is not remembered to have been accepted."""
+        return key not in self._messages
 
     def forget(self, task_ids: Iterable[str]) -> None:
         """Forget the rows of tasks."""
@@ -58,4 +73,10 @@ class Memory:
     def clear(self) -> None:
         """Forget everything."""
         self._rows.clear()
+        self._messages.clear()
         self._clock = None
+
+
+def _bound(remembered: dict[Any, Any]) -> None:
+    while len(remembered) > MOST:
+        del remembered[next(iter(remembered))]

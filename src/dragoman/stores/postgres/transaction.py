@@ -22,13 +22,11 @@ from dragoman.model.speech import agent_message
 from dragoman.stores import auditing
 from dragoman.stores.postgres import writes
 from dragoman.stores.postgres.connection import Database, plain
+from dragoman.stores.postgres.memory import Key
 from dragoman.stores.postgres.rows import COLUMNS, NOBODY, HeldRow, held_row
 from dragoman.stores.records import encode
 from dragoman.stores.rows import held, move
 from dragoman.stores.tallying import Counted, Tallies
-
-Key = tuple[int, bytes]
-"""A scope's number, and a message or context id in it."""
 
 _TASKS = f"SELECT {COLUMNS} FROM task WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE"
 # What most transactions begin with, in one round trip. The clock is looked at last: nothing is written that happened
@@ -218,6 +216,10 @@ class Transaction:
     def known(self, key: Key) -> tuple[bytes, str] | None:
         """Return digest and task of a message that was accepted before."""
         return self._identities.get(key)
+
+    def messages(self) -> Collection[Key]:
+        """Return the messages that are accepted, now or before."""
+        return self._identities.keys()
 
     def remember(self, key: Key, digest: bytes, task_id: str) -> None:
         """Note that a message is accepted."""

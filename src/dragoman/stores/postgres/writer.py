@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.gateway.ports import Commit, Placing
+from dragoman.gateway.ports import Acceptance, Commit, Placing
 from dragoman.model import Scope
 from dragoman.model.errors import DragomanError
 from dragoman.stores.postgres.connection import (
@@ -265,8 +265,13 @@ class Writer:
             work.in_memory
             and self._memory.covers(work.tasks)
             and all(scope in self._scopes for scope in work.scopes)
+            and (work.acceptance is None or self._may_be_new(work.acceptance))
             for work in works
         )
+
+    def _may_be_new(self, acceptance: Acceptance) -> bool:
+        key = self._scopes[acceptance.scope], acceptance.message.message_id.encode()
+        return not acceptance.idempotent or self._memory.is_new(key)
 
     async def _in_one(self, db: Database, batch: list[Operation[Work]]) -> bool:
         """Run a batch that fits in one statement; return whether all was as it is remembered."""
@@ -301,6 +306,7 @@ class Writer:
 
     def _remember(self, transaction: Transaction) -> None:
         self._memory.keep(transaction.written.values(), self._replica.number, transaction.version)
+        self._memory.note_messages(transaction.messages())
 
     async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
