@@ -20,6 +20,7 @@ from dragoman.stores.postgres.single import NotAsRememberedError, Single
 from dragoman.stores.postgres.transaction import Transaction
 from dragoman.stores.target import Target
 from tests.contract.homes import PostgresHome
+from tests.contract.postgres.folds import fold_once
 from tests.contract.samples import (
     ALICE,
     OTHER_PRINCIPAL,
@@ -29,6 +30,7 @@ from tests.contract.samples import (
     filters,
     message,
     one_page,
+    purged,
     status,
 )
 from tests.harness.database_proxy import DatabaseProxy
@@ -121,6 +123,47 @@ async def test_what_is_done_beside_what_asks_the_database_is_a_transaction_too(
     ways.taken()
     await asyncio.gather(begun(store), store.append(lease, [Used("somewhere")]), begun(store))
     assert ways.taken() == ["transaction"]
+
+
+async def test_a_context_that_was_named_before_needs_no_reading(
+    store: PostgresStore, other: PostgresStore, ways: Ways
+) -> None:
+    talk = [message(context_id="talk") for _ in range(4)]
+    assert not (await store.accept(acceptance(talk[0]))).replayed
+    assert ways.taken() == ["transaction"]
+    first, second = await asyncio.gather(*(begun(store, sent=sent) for sent in talk[1:3]))
+    assert ways.taken() == ["single"]
+    await store.append(first, [status(TaskState.COMPLETED)])
+    await other.accept(acceptance(talk[3]))
+    await other.cancel(ALICE, second.task_id)
+    for state, total in (
+        (None, 4),
+        (TaskState.COMPLETED, 1),
+        (TaskState.CANCELED, 1),
+        (TaskState.SUBMITTED, 2),
+    ):
+        assert (await one_page(other, filters(context_id="talk", state=state))).total == total
+
+
+async def test_a_context_whose_counters_are_gone_gets_new_ones(
+    store: PostgresStore, home: PostgresHome, ways: Ways
+) -> None:
+    """They go with the last task of a context; a server may still remember them."""
+    leases = [await begun(store, sent=message(context_id="talk")) for _ in range(2)]
+    for lease in leases:
+        await store.append(lease, [status(TaskState.COMPLETED)])
+    home.shift_clock(10_000)
+    assert await purged(store, completed=1) == 2
+    pool = await asyncpg.create_pool(home.url, min_size=1, max_size=1)
+    await fold_once(pool)
+    await pool.close()
+    assert rows(home.url, "SELECT 1 FROM counter WHERE context_id <> ''") == []
+    await begun(store, sent=message(context_id="other"))
+    ways.taken()
+    for way in (["refused", "transaction"], ["single"]):
+        await begun(store, sent=message(context_id="talk"))
+        assert ways.taken() == way
+    assert (await one_page(store, filters(context_id="talk"))).total == 2
 
 
 async def test_a_run_that_was_taken_up_is_remembered_too(home: PostgresHome, ways: Ways) -> None:

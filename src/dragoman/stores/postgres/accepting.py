@@ -16,15 +16,13 @@ from dragoman.stores.rows import awaits_approval, check_continued
 
 def accepting(acceptance: Acceptance) -> Work:
     """Return the operation that accepts a message."""
-    message = acceptance.message
-    task_id = message.task_id
-    is_new = not task_id and not message.context_id
+    task_id = acceptance.message.task_id
     return Work(
         act=lambda tx: _accept(tx, acceptance),
         tasks=(task_id,) if task_id else (),
         scopes=(acceptance.scope,),
         acceptance=acceptance,
-        in_memory=is_new and acceptance.push is None and not is_bounded(acceptance.allowance),
+        in_memory=not task_id and acceptance.push is None and not is_bounded(acceptance.allowance),
     )
 
 

@@ -11,18 +11,19 @@ from dragoman.stores.postgres.rows import HeldRow
 from dragoman.stores.rows import RUNNING
 
 MOST = 10_000
-"""Rows that are remembered at most, and messages; those that came longest ago are forgotten first."""
+"""Rows that are remembered at most, messages, and contexts; those that came longest ago are forgotten first."""
 
 Key = tuple[int, bytes]
 """A scope's number, and a message or context id in it."""
 
 
 class Memory:
-    """The rows of the runs that this server executes, as it has committed them last; messages; the store's clock."""
+    """The rows of the runs that this server executes, as it has committed them last; messages; contexts; the clock."""
 
     def __init__(self) -> None:
         self._rows: dict[str, HeldRow] = {}
         self._messages: dict[Key, None] = {}
+        self._contexts: dict[Key, None] = {}
         self._clock: tuple[int, float] | None = None
 
     def note_clock(self, now: int) -> None:
@@ -56,14 +57,19 @@ class Memory:
 
     def note_messages(self, keys: Iterable[Key]) -> None:
         """Remember messages that have been accepted: now, or at some time."""
-        for key in keys:
-            self._messages.pop(key, None)
-            self._messages[key] = None
-        _bound(self._messages)
+        _note(self._messages, keys)
 
-    def is_new(self, key: Key) -> bool:
+    def is_new(self, message: Key) -> bool:
         """Tell whether a message may be new: it is not remembered to have been accepted."""
-        return key not in self._messages
+        return message not in self._messages
+
+    def note_contexts(self, keys: Iterable[Key]) -> None:
+        """Remember contexts that have counters."""
+        _note(self._contexts, keys)
+
+    def is_counted(self, context: Key) -> bool:
+        """Tell whether a context is remembered to have counters."""
+        return context in self._contexts
 
     def forget(self, task_ids: Iterable[str]) -> None:
         """Forget the rows of tasks."""
@@ -74,7 +80,15 @@ class Memory:
         """Forget everything."""
         self._rows.clear()
         self._messages.clear()
+        self._contexts.clear()
         self._clock = None
+
+
+def _note(remembered: dict[Key, None], keys: Iterable[Key]) -> None:
+    for key in keys:
+        remembered.pop(key, None)
+        remembered[key] = None
+    _bound(remembered)
 
 
 def _bound(remembered: dict[Any, Any]) -> None:

@@ -12,7 +12,7 @@ import asyncpg
 from msgspec import Struct
 
 from dragoman.gateway.ports import Placing
-from dragoman.model import Scope
+from dragoman.model import Scope, TaskEvent
 from dragoman.stores.postgres import writes
 from dragoman.stores.postgres.connection import Database
 from dragoman.stores.postgres.rows import HeldRow
@@ -63,6 +63,12 @@ class Single(Transaction):
         self._rows.update((row.id, row) for row in rows)
         self._proof: tuple[str, Sequence[Any]] | None = None
 
+    def begin(self, row: HeldRow, metadata: bytes, request: bytes, event: TaskEvent) -> None:
+        """See `Transaction.begin`."""
+        super().begin(row, metadata, request, event)
+        if row.counted:
+            self._contexts.add((row.scope_id, row.context_id.encode()))
+
     async def commit(self, db: Database, channel: str, told: Sequence[str]) -> None:
         """Write everything, and tell other servers on a channel.
 
@@ -77,6 +83,7 @@ class Single(Transaction):
         claims = [(*key, *accepted) for key, accepted in sorted(self._identities.items())]
         all_expected: dict[str, list[writes.Values]] = {
             writes.CLAIM: claims,
+            writes.COUNTED: sorted(self._contexts),
             writes.HOLD_REMEMBERED: unmoved,
             writes.MOVES_OF_REMEMBERED: moves,
         }

@@ -42,11 +42,6 @@ _FUTURE = "22023"
 """The SQLSTATE of a transaction that a database has never had: it was lost in a failover."""
 
 IN_PROGRESS, COMMITTED = "in progress", "committed"
-_COUNTED = (
-    "SELECT k.scope_id, k.context_id FROM unnest($1::bigint[], $2::bytea[]) k (scope_id, context_id) WHERE"
-    " EXISTS (SELECT 1 FROM counter c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
-    " OR EXISTS (SELECT 1 FROM counter_step c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
-)
 
 
 class Work(Struct, frozen=True):
@@ -54,7 +49,7 @@ class Work(Struct, frozen=True):
 
     It must check before it changes anything: a rule that it breaks must leave nothing behind. Whoever is patient does
     it again until it is done, and is told nothing before it is known what became of it. One that acts in memory asks
-    the database nothing, and what it accepts is a new task in a new context, against which no quota is held.
+    the database nothing, and what it accepts is a new task, against which no quota is held.
     """
 
     act: Callable[["Transaction"], Awaitable[Any]]
@@ -121,6 +116,7 @@ class Transaction:
         self._identities: dict[Key, tuple[bytes, str]] = {}
         self._claimed: dict[Key, tuple[bytes, str]] = {}
         self._unused_scopes: set[int] = set()
+        self._contexts: set[Key] = set()
         self._unused_counters: set[Key] = set()
 
     async def prepare(self, works: Sequence[Work]) -> None:
@@ -221,6 +217,10 @@ class Transaction:
         """Return the messages that are accepted, now or before."""
         return self._identities.keys()
 
+    def contexts(self) -> Collection[Key]:
+        """Return the contexts that callers have named for new tasks, and that have counters."""
+        return self._contexts - self._unused_counters
+
     def remember(self, key: Key, digest: bytes, task_id: str) -> None:
         """Note that a message is accepted."""
         self._identities[key] = digest, task_id
@@ -236,9 +236,10 @@ class Transaction:
 
     async def _count_contexts(self, named: Sequence[Key]) -> None:
         """Give contexts that are named by callers, and so may see more tasks, counters if they have none."""
+        self._contexts.update(named)
         if not named:
             return
-        found = await self.db.fetch(_COUNTED, *writes.columns(named))
+        found = await self.db.fetch(writes.COUNTED, *writes.columns(named))
         counted = {(scope, context_id) for scope, context_id in found}
         missing = [key for key in named if key not in counted]
         if missing:

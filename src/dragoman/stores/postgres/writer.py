@@ -265,13 +265,16 @@ class Writer:
             work.in_memory
             and self._memory.covers(work.tasks)
             and all(scope in self._scopes for scope in work.scopes)
-            and (work.acceptance is None or self._may_be_new(work.acceptance))
+            and (work.acceptance is None or self._may_be_begun(work.acceptance))
             for work in works
         )
 
-    def _may_be_new(self, acceptance: Acceptance) -> bool:
-        key = self._scopes[acceptance.scope], acceptance.message.message_id.encode()
-        return not acceptance.idempotent or self._memory.is_new(key)
+    def _may_be_begun(self, acceptance: Acceptance) -> bool:
+        """Tell whether a message of a known scope may be a new one, and its task counted, as far as is remembered."""
+        scope, message = self._scopes[acceptance.scope], acceptance.message
+        return not (
+            acceptance.idempotent and not self._memory.is_new((scope, message.message_id.encode()))
+        ) and (not message.context_id or self._memory.is_counted((scope, message.context_id.encode())))
 
     async def _in_one(self, db: Database, batch: list[Operation[Work]]) -> bool:
         """Run a batch that fits in one statement; return whether all was as it is remembered."""
@@ -307,6 +310,7 @@ class Writer:
     def _remember(self, transaction: Transaction) -> None:
         self._memory.keep(transaction.written.values(), self._replica.number, transaction.version)
         self._memory.note_messages(transaction.messages())
+        self._memory.note_contexts(transaction.contexts())
 
     async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():

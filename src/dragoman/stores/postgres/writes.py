@@ -68,6 +68,11 @@ REMEMBER = (
 )
 UNCLAIM = f"DELETE FROM identity i USING {_KEYS} WHERE i.scope_id = k.scope_id AND i.message_id = k.name"
 
+COUNTED = (
+    "SELECT k.scope_id, k.context_id FROM unnest($1::bigint[], $2::bytea[]) k (scope_id, context_id) WHERE"
+    " EXISTS (SELECT 1 FROM counter c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
+    " OR EXISTS (SELECT 1 FROM counter_step c WHERE c.scope_id = k.scope_id AND c.context_id = k.context_id)"
+)
 LOCK_CONTEXTS = (
     f"SELECT t.id FROM task t JOIN {_KEYS} ON t.scope_id = k.scope_id AND t.context_id = k.name"
     " ORDER BY t.id FOR UPDATE OF t"
