@@ -13,9 +13,20 @@ from dragoman.model import TaskState
 from dragoman.model.errors import Unavailable
 from dragoman.stores.postgres import PostgresStore, connection, replicas, upgrade, writer
 from dragoman.stores.target import Target
-from tests.contract.samples import ALICE, acceptance, begun, chunk, events_of, message, recorded, status
+from tests.contract.samples import (
+    ALICE,
+    acceptance,
+    begun,
+    chunk,
+    events_of,
+    filters,
+    message,
+    one_page,
+    recorded,
+    status,
+)
 from tests.harness.database_proxy import DatabaseProxy
-from tests.harness.postgres import PostgresServer, databases, in_thread, rows
+from tests.harness.postgres import PostgresServer, databases, execute, in_thread, rows
 
 T = TypeVar("T")
 QUICK = 0.5
@@ -131,6 +142,21 @@ async def test_a_write_and_a_read_on_a_connection_that_hangs_are_given_up_in_tim
     accepted = await recovered(lambda: opened.accept(acceptance(message("a", message_id="a"))))
     assert len(rows(url, "SELECT 1 FROM task")) == 2
     assert len(await opened.events(accepted.task_id, 0)) == 1
+
+
+async def test_what_a_database_has_lost_is_not_counted_on(
+    opened: PostgresStore, proxy: DatabaseProxy, url: str
+) -> None:
+    """As after a failover to a standby that was behind: even the number of a scope may be another one's by then."""
+    sent = message("before", context_id="talk")
+    await begun(opened, sent=sent)
+    await begun(opened, sent=message(context_id="talk"))
+    proxy.cut()
+    await asyncio.to_thread(execute, url, "TRUNCATE scope, task, event, identity, counter, counter_step")
+    accepted = await recovered(lambda: opened.accept(acceptance(sent)))
+    assert not accepted.replayed
+    assert [event.seq for event in await opened.events(accepted.task_id, 0)] == [1]
+    assert (await one_page(opened, filters(context_id="talk"))).total == 1
 
 
 async def test_a_store_follows_its_address_from_a_standby_to_the_server_that_takes_writes(

@@ -270,11 +270,11 @@ class Writer:
         )
 
     def _may_be_begun(self, acceptance: Acceptance) -> bool:
-        """Tell whether a message of a known scope may be a new one, and its task counted, as far as is remembered."""
+        """Tell whether, as far as is remembered, a message is new, and counters are there for the context it names."""
         scope, message = self._scopes[acceptance.scope], acceptance.message
-        return not (
-            acceptance.idempotent and not self._memory.is_new((scope, message.message_id.encode()))
-        ) and (not message.context_id or self._memory.is_counted((scope, message.context_id.encode())))
+        if acceptance.idempotent and not self._memory.is_new((scope, message.message_id.encode())):
+            return False
+        return not message.context_id or self._memory.is_counted((scope, message.context_id.encode()))
 
     async def _in_one(self, db: Database, batch: list[Operation[Work]]) -> bool:
         """Run a batch that fits in one statement; return whether all was as it is remembered."""
@@ -320,8 +320,9 @@ class Writer:
 
     async def _connect(self) -> None:
         self._connection, self._session, self._is_begun = await connect(self._target), None, False
-        # It may be another server's database by now, in which rows are known by other versions.
+        # It may be another server's database by now, which has lost the last commits: nothing of before counts there.
         self._memory.clear()
+        self._scopes.clear()
         if not self._target.by_transaction:
             self._session = await session_of(self._connection)
 
