@@ -296,7 +296,7 @@ class Webhooks:
         if not hook.visible:
             # It shows as a task later, or, answered with a bare message, never.
             if events and events[-1].ends_run:
-                told.seq, told.done = events[-1].seq, True
+                await self._tell_ended(hook, told, era, events[-1].seq)
             return
         fold: TaskFold | None = None
         for event in events:
@@ -306,6 +306,17 @@ class Webhooks:
             again = event is events[0] and hook.tries > 0
             fold = await self._tell(hook, event, fold, again=again)
             told.seq, told.done = event.seq, event.ends_run
+
+    async def _tell_ended(self, hook: Hook, told: _Told, era: int, last: int) -> None:
+        """Tell of a task that did not show when its configuration was read, and has ended with its event `last`."""
+        newest = await self._store.hook(hook.task_id, hook.config.id)
+        if newest is None:
+            # It was deleted, or another server tells it now.
+            return
+        if newest.visible:
+            await self._tell_all(newest, told, era)
+        else:
+            told.seq, told.done = last, True
 
     async def _note(self, hook: Hook, lane: _Lane, error: str, tries: int) -> float | None:
         self._outcomes["failed"] += 1

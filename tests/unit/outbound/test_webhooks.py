@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from dragoman.gateway.call import Call
 from dragoman.gateway.hooks import Hook, HookState
 from dragoman.gateway.ports import AgentSettings, Lease
 from dragoman.gateway.push import PushConfigurer
-from dragoman.model import Principal, PushConfig, Resumed, StatusChange, TaskState, Used
+from dragoman.model import Principal, PushConfig, Reply, Resumed, StatusChange, TaskEvent, TaskState, Used
+from dragoman.model.speech import agent_message
 from dragoman.outbound.vault import KEY_BYTES, Vault
 from dragoman.outbound.ways import Ways
 from dragoman.outbound.webhooks import TRIES, Webhooks
@@ -276,6 +277,57 @@ def test_what_is_not_shown_in_a_stream_is_not_told_either(tmp_path: Path) -> Non
         await world.store.append(lease, [StatusChange(S.COMPLETED)])
         await world.state(lease.task_id, HookState.DONE)
         assert world.receivers.seqs() == [1, 2, 4, 6]
+
+    play(tmp_path, scenario)
+
+
+def end_meanwhile(world: World, end: Callable[[str], Awaitable[object]]) -> None:
+    """Have `end` called, with the task's id, when the events of a task are looked up for the first time."""
+    look_up, begun = world.store.to_tell, set[str]()
+
+    async def looked_up(task_id: str, after: int) -> Sequence[TaskEvent]:
+        if task_id not in begun:
+            begun.add(task_id)
+            await end(task_id)
+        return await look_up(task_id, after)
+
+    world.store.to_tell = looked_up  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_run_that_ends_while_its_events_are_looked_up_is_told_if_it_shows(
+    tmp_path: Path, shows: bool
+) -> None:
+    """Whether it shows is known from before its end, and what is to be told from after it."""
+    bare = Reply(agent_message("bare", task_id="", context_id=""))
+
+    async def scenario(world: World) -> None:
+        last = status(S.COMPLETED) if shows else bare
+        end_meanwhile(world, lambda task: world.store.append(Lease(task, 1), [last], reveal=shows))
+        lease = await begun(world.store, push=world.kept(), visible=False)
+        await world.state(lease.task_id, HookState.DONE)
+        assert world.receivers.seqs() == ([1, 2] if shows else [])
+
+    play(tmp_path, scenario)
+
+
+def test_a_run_that_ends_while_another_server_takes_over_is_left_to_that_one(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        look, looks = world.store.hook, list[str]()
+
+        async def taken_over(task_id: str, config_id: str) -> Hook | None:
+            looks.append(task_id)
+            return None if len(looks) > 1 else await look(task_id, config_id)
+
+        world.store.hook = taken_over  # type: ignore[method-assign]
+        end_meanwhile(
+            world, lambda task: world.store.append(Lease(task, 1), [status(S.COMPLETED)], reveal=True)
+        )
+        lease = await begun(world.store, push=world.kept(), visible=False)
+        await world.until(lambda: len(looks) > 1 and world.webhooks.count() == 0)
+        left = await look(lease.task_id, "c")
+        assert left is not None
+        assert (left.state, left.sent, world.receivers.got) == (HookState.OPEN, 0, [])
 
     play(tmp_path, scenario)
 
