@@ -56,13 +56,16 @@ class SigningKey(Struct, frozen=True, kw_only=True):
 
 
 def new_key(algorithm: str, now: float) -> SigningKey:
-    """Return a new key."""
-    private = (
-        ECKey.generate_key("P-256", private=True)
-        if algorithm == "ES256"
-        else OKPKey.generate_key("Ed25519", private=True)
-    )
-    return SigningKey(kid=private.thumbprint(), algorithm=algorithm, private=private, since=int(now))
+    """Return a new key, whose name is one that a command does not take for an option."""
+    while True:
+        private = (
+            ECKey.generate_key("P-256", private=True)
+            if algorithm == "ES256"
+            else OKPKey.generate_key("Ed25519", private=True)
+        )
+        kid = private.thumbprint()
+        if not kid.startswith("-"):
+            return SigningKey(kid=kid, algorithm=algorithm, private=private, since=int(now))
 
 
 def live(keys: Iterable[SigningKey], now: float) -> tuple[SigningKey, ...]:

@@ -92,7 +92,7 @@ def rotate(
         print(f"{one.kid} signs beside it until {timestamp_text(one.until * 1000)}")
 
 
-# A key's name may begin with a hyphen, as an option does.
+# The name of a key that was made elsewhere may begin with a hyphen, as an option does.
 @app.command("retire", context_settings={"ignore_unknown_options": True})
 def retire(
     kid: Annotated[str, typer.Argument(help="The key's name, as `keys list` shows it.")],

@@ -57,6 +57,11 @@ def test_nothing_secret_is_in_the_public_set(algorithm: str) -> None:
     }
 
 
+def test_no_new_key_has_a_name_that_a_command_would_take_for_an_option() -> None:
+    """One thumbprint in 64 begins with a hyphen."""
+    assert not [key.kid for key in (new_key("EdDSA", NOW) for _ in range(2000)) if key.kid[0] == "-"]
+
+
 def test_a_new_key_takes_the_place_of_the_others_which_go_after_the_overlap() -> None:
     first, second, third = (new_key("ES256", NOW + hours * 3600) for hours in (0, 1, 2))
     keys = rotated([first], second, NOW + 3600, 86400)
