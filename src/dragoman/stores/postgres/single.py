@@ -90,7 +90,7 @@ class Single(Transaction):
         expected = {statement: rows for statement, rows in all_expected.items() if rows}
         if not expected and not changes:
             return
-        statement, _ = writes.at_once(tuple(expected), tuple(changes))
+        statement = writes.at_once(tuple(expected), tuple(changes))
         values = [
             column for rows in (*expected.values(), *changes.values()) for column in writes.columns(rows)
         ]

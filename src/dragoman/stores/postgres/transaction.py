@@ -421,7 +421,7 @@ class Transaction:
         """Write what was changed until now."""
         changes = [(statement, rows) for statement, rows in self._changes() if rows]
         if changes:
-            statement, _ = writes.together(tuple(statement for statement, _ in changes))
+            statement = writes.together(tuple(statement for statement, _ in changes))
             await self.db.execute(
                 statement, *(column for _, rows in changes for column in writes.columns(rows))
             )

@@ -168,43 +168,42 @@ NOT_AS_REMEMBERED = "somebody else was quicker, or the clock was moved: this is 
 
 
 @cache
-def together(statements: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
-    """Return one statement that does all of these, and how many values each takes of it, in order.
+def together(statements: tuple[str, ...]) -> str:
+    """Return one statement that does all of these and takes the values of each, in order.
 
     They touch different rows, so it does not matter which of them is the first.
     """
-    parts, counts = _parts(statements)
-    return f"{parts} SELECT 1", counts
+    parts, _ = _parts(statements)
+    return f"{parts} SELECT 1"
 
 
 @cache
-def at_once(expecting: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+def at_once(expecting: tuple[str, ...], others: tuple[str, ...]) -> str:
     """Return one statement that does all of these and fails unless all is as it is expected; else as `together`.
 
     Its values go on with how many rows those of `expecting` are to return together, with what the store's clock is
     thought to say, and with a channel and what to tell others there. It returns what the clock says, and the version of
     the rows that it wrote.
     """
-    parts, counts = _parts((*expecting, *others))
+    parts, count = _parts((*expecting, *others))
     found = " + ".join(f"(SELECT count(*) FROM part_{number})" for number in range(len(expecting))) or "0"
-    rows, now, channel, lines = (f"${sum(counts) + number}" for number in range(1, 5))
+    rows, now, channel, lines = (f"${count + number}" for number in range(1, 5))
     return (
         f"{parts} SELECT CASE WHEN abs(now_ms - {now}::bigint) < {MOST_APART} AND {found} = {rows}::bigint THEN now_ms"
         f" ELSE ('{NOT_AS_REMEMBERED} ' || now_ms)::bigint END, pg_current_xact_id()::xid,"
-        f" (SELECT count(pg_notify({channel}, told)) FROM unnest({lines}::text[]) told) FROM store_clock",
-        counts,
+        f" (SELECT count(pg_notify({channel}, told)) FROM unnest({lines}::text[]) told) FROM store_clock"
     )
 
 
-def _parts(statements: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+def _parts(statements: tuple[str, ...]) -> tuple[str, int]:
+    """Return what a statement that does all of these begins with, and how many values they take together."""
     parts: list[str] = []
-    counts: list[int] = []
+    count = 0
     for number, statement in enumerate(statements):
-        before = sum(counts)
-        shifted = _PLACE.sub(partial(_shifted, before), statement)
-        counts.append(max(int(found) for found in _PLACE.findall(statement)))
+        shifted = _PLACE.sub(partial(_shifted, count), statement)
         parts.append(f"part_{number} AS ({shifted})")
-    return f"WITH {', '.join(parts)}", tuple(counts)
+        count += max(int(found) for found in _PLACE.findall(statement))
+    return f"WITH {', '.join(parts)}", count
 
 
 def _shifted(by: int, place: re.Match[str]) -> str:
