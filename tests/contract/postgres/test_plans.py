@@ -1,12 +1,12 @@
 """What statements read of a database that was empty when they were planned."""
 
 import asyncio
-import time
 
 from dragoman.model import TaskState
 from dragoman.stores.postgres import PostgresStore
 from tests.contract.homes import PostgresHome
 from tests.contract.samples import begun, chunk, filters, message, one_page, status
+from tests.harness.polling import until
 from tests.harness.postgres import rows
 
 TASKS = 60
@@ -35,11 +35,11 @@ async def test_no_statement_of_a_send_goes_through_a_table(home: PostgresHome, s
     assert len((await one_page(store, filters(), size=100)).tasks) == TASKS
     # A session tells what it has read when it ends, at the latest.
     home.close()
-    deadline = time.monotonic() + 10
-    while True:
-        after = await asyncio.to_thread(statistics, home.url)
-        if after["event"][1] - before["event"][1] >= 4 * TASKS or time.monotonic() > deadline:
-            break
-        await asyncio.sleep(0.02)
+    await asyncio.to_thread(
+        until,
+        lambda: statistics(home.url)["event"][1] - before["event"][1] >= 4 * TASKS,
+        what="the sessions to tell what they have read",
+    )
+    after = await asyncio.to_thread(statistics, home.url)
     assert after["event"][1] - before["event"][1] == 4 * TASKS
     assert {table: after[table][0] - before[table][0] for table in after} == dict.fromkeys(after, 0)

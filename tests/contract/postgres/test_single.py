@@ -23,6 +23,7 @@ from tests.contract.homes import PostgresHome
 from tests.contract.postgres.folds import fold_once
 from tests.contract.samples import (
     ALICE,
+    HOUR,
     OTHER_PRINCIPAL,
     acceptance,
     begun,
@@ -36,7 +37,6 @@ from tests.contract.samples import (
 from tests.harness.database_proxy import DatabaseProxy
 from tests.harness.postgres import rows
 
-HOUR = 3_600_000
 RECEIVER = KeptConfig(id="c", generation="1.0", url="https://a.example/", scheme="", sealed=b"")
 POINT = JournalEntry(ordinal=1, kind="step", name="a", acts=0, result=pack(1))
 
